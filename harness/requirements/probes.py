@@ -20,6 +20,7 @@ from typing import Any
 
 from harness import environment as process_environment
 from harness.requirements.machine import MachineFacts
+from harness.system import control_group
 
 # Variables that change what a probe finds: after a change of one the machine is probed again.
 DEVICE_ENVIRONMENT = (
@@ -31,10 +32,6 @@ DEVICE_ENVIRONMENT = (
     "PYTORCH_TEST_WITH_ROCM",
 )
 KFD_NODES = Path("/sys/class/kfd/kfd/topology/nodes")
-CGROUP_MEMORY_LIMITS = (
-    Path("/sys/fs/cgroup/memory.max"),
-    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
-)
 MIB = 1024 * 1024
 
 
@@ -159,14 +156,8 @@ def rocm_arch(nodes: Path) -> str | None:
 
 
 def _memory_mb() -> int | None:
-    limits = [int(text) for text in map(_read, CGROUP_MEMORY_LIMITS) if text.isdecimal()]
+    limit = control_group.memory_limit()
+    limits = [limit] if limit is not None else []
     if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", {}):
         limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     return min(limits) // MIB if limits else None
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text().strip()
-    except OSError:
-        return ""

@@ -75,9 +75,10 @@ def _verdict(worker: Worker, lasted: float, limit_s: float | None) -> tuple[Stat
         return Status.ERROR, "the process that forks workers died while this test ran, more than once"
     if worker.cause is Cause.GARBLED:
         return Status.ERROR, f"the test's process wrote to a descriptor of the runner's: {worker.garbled}"
+    why = f" ({worker.killed})" if worker.killed else ""
     return (
         Status.CRASHED,
-        f"crashed: the test's process ended with {exit_text(worker.code)} without an outcome",
+        f"crashed: the test's process ended with {exit_text(worker.code)} without an outcome{why}",
     )
 
 

@@ -11,6 +11,7 @@ from harness.record import TestRecord
 from harness.report.base import TestStarted
 from harness.runner.messages import Fork, Item
 from harness.runner.output_capture import OutputSplitter
+from harness.system.control_group import MemoryKills
 from harness.wire import FrameReader
 
 
@@ -72,7 +73,9 @@ class Worker:
     done: bool = False
     ended_any: bool = False
     code: int | None = None
+    killed: str = ""  # what is known of why it was killed
     peak_memory: int = 0
+    memory_kills: MemoryKills = field(default_factory=MemoryKills.until_now)
 
     @property
     def stack_text(self) -> str:

@@ -22,6 +22,7 @@ from typing import Any, NoReturn
 
 from harness.outcomes import exit_text
 from harness.system import posix
+from harness.system.control_group import MemoryKills
 from harness.system.intra_op_threads import SINGLE_THREADED
 from harness.wire import socket_from, socket_pair
 
@@ -47,6 +48,7 @@ class ServerProcess:
         self._owner = os.getpid()
         self._code: int | None = None
         self._was_stopped = False
+        self._memory_kills = MemoryKills.until_now()
 
     @property
     def owned(self) -> bool:
@@ -104,8 +106,11 @@ class ServerProcess:
 
     def exit_text(self) -> str:
         """How the server ended, as an exit code or a signal's name; waits for its end."""
-        text = exit_text(self._poll(0))
-        return f"{text}, because it was {STOPPED} and others waited for it" if self._was_stopped else text
+        code = self._poll(0)
+        if self._was_stopped:
+            return f"{exit_text(code)}, because it was {STOPPED} and others waited for it"
+        why = self._memory_kills.explain(code)
+        return f"{exit_text(code)} ({why})" if why else exit_text(code)
 
     def how_it_ended(self) -> str:
         """How the server ended, with its process id; waits for its end."""

@@ -24,10 +24,12 @@ OF_THE_TREE = {
     "test_public_names.py": "checks the names that harness and harness.graphs offer",
     "communication/test_programs.py": _PROGRAMS,
     "communication/test_programs_external.py": _PROGRAMS,
+    "environments/test_control_groups.py": _ENVIRONMENTS,
     "environments/test_imports.py": _ENVIRONMENTS,
     "environments/test_interpreter.py": _ENVIRONMENTS,
     "environments/test_limits.py": _ENVIRONMENTS,
     "environments/test_places.py": _ENVIRONMENTS,
+    "environments/test_pytest.py": _ENVIRONMENTS,
     "environments/test_streams.py": _ENVIRONMENTS,
     "tools/test_documents.py": "checks the README and the packaging, which are no modules",
 }

@@ -91,7 +91,7 @@ class ServerLauncher(abc.ABC):
         self._ready_server(module, sys_path)
 
     def _ready_server(self, module: str, sys_path: Sequence[str]) -> LaunchServer:
-        if self._server is not None and (self._server.end_if_stopped() or not self._server.alive()):
+        if self._server is not None and not self._server.alive():
             self.close()
         if self._server is None:
             posix.open_standard_descriptors()

@@ -29,6 +29,7 @@ from harness.errors import LaunchError, ServerLost
 from harness.outcomes import RankOutcome
 from harness.protocol import Launch, Launched, Refused, Release, Signal, decode, encode
 from harness.ranks.deadlines import KILL_WAIT_S, crowding
+from harness.system.control_group import MemoryKills
 from harness.system.server_process import STOPPED, ServerProcess
 from harness.wire import framed, recv_frame, send_fds, send_frame, socket_pair
 
@@ -90,6 +91,7 @@ class RankSet:
         ``server`` is the one that ``start`` will be called with, where this process holds it.
         """
         self._server = server
+        self._memory_kills = MemoryKills.until_now()
         self.world_size = request.world_size
         self.pids: list[int] = []
         self.hosts: list[str] = []
@@ -156,6 +158,10 @@ class RankSet:
                 raise StartTimeout(
                     f"ranks did not start within {timeout_s:g} s: {request.module.name} is still importing"
                 )
+
+    def why_killed(self, code: int) -> str:
+        """What is known of why a rank of this host may have ended with an exit code; "" for nothing."""
+        return "" if self.hosts else self._memory_kills.explain(code)
 
     def located(self, outcome: RankOutcome) -> RankOutcome:
         """A rank's outcome with its host, and its start on this process's clock; the same on one host."""

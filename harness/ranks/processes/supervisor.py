@@ -77,6 +77,7 @@ class _Watched:
     protocol_error: str = ""
     stopped: bool = False  # by a signal, when it was to be ended
     lost: str = ""  # why its host is gone
+    killed: str = ""  # by whom, perhaps
 
     @property
     def settled(self) -> bool:
@@ -89,7 +90,8 @@ class _Watched:
             return self.lost
         if not self.protocol_error and self.reader.within:
             return f"{_NO_REPORT}: a part of a message"
-        return self.protocol_error or self.too_late or (f"its process was {STOPPED}" if self.stopped else "")
+        stopped = f"its process was {STOPPED}" if self.stopped else ""
+        return self.protocol_error or self.too_late or self.killed or stopped
 
 
 class Supervisor:
@@ -226,6 +228,8 @@ class Supervisor:
         self._read_reports(watched)  # a report that the rank sent before its exit counts, and comes first
         self._drain(watched)
         watched.code, watched.peak_memory = message.code, message.peak_memory
+        if not watched.ended_by_supervisor:
+            watched.killed = self._ranks.why_killed(message.code)
         self._settle(watched)
         watched.gone = True
 
@@ -468,7 +472,6 @@ class Supervisor:
         for watched in doomed:
             watched.ended_for = why
             watched.calls = call_log.read(watched.link.log)
-            watched.stopped = self._is_stopped(watched)
         for watched in doomed:
             self._ranks.signal(watched.link.rank, RANK_STACKS)
 
@@ -487,7 +490,7 @@ class Supervisor:
                 self._ranks.release(watched.link.rank)
             else:
                 watched.ended_by_supervisor = True
-                watched.stopped = watched.stopped or self._is_stopped(watched)
+                watched.stopped = self._is_stopped(watched)
                 self._ranks.signal(watched.link.rank, signal.SIGTERM)
 
     def _kill(self) -> None:
@@ -506,7 +509,7 @@ class Supervisor:
         if watched.ended_for is EndReason.EXIT:
             report = hung_at_exit(report)
         elif exited_wrongly(report, watched.code, watched.ended_by_supervisor):
-            note = f"after its test had {report.status.value}"
+            note = "; ".join(filter(None, (f"after its test had {report.status.value}", watched.killed)))
             report = replace(report, status=Status.CRASHED, phase="exit", note=note)
         if watched.protocol_error:
             report = replace(report, status=Status.CRASHED, note=watched.protocol_error)

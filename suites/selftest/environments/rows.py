@@ -9,11 +9,13 @@ import shutil
 import subprocess
 import sys
 import unittest
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness import subtest
+from suites.selftest.pytest_plugin.runs import NOT_NEEDED, as_if_installed, without
 from suites.selftest.runner import runs
 from suites.selftest.runner.runs import PATIENCE_S, RUN_TESTS
 
@@ -26,6 +28,8 @@ RIGHT = {
     "Kept.test_first": "passed",
     "Kept.test_second": "passed",
 }
+# pytest without plugins that have no part in this and take long to import.
+USUAL = without(*(name for name in NOT_NEEDED if name != "cacheprovider"))
 # The last line of such a run.
 COUNTS = "3 passed, 1 failed"
 
@@ -45,7 +49,8 @@ class Row:
 
     ``name`` is the first cell of its row in ``docs/environments.rst``. Every test has its right verdict,
     unless ``says`` is set: then each test with ranks is an error of unittest that contains this text, and
-    ``run_tests.py`` prints it and ends with ``code``. Both commands run, or the ones in ``by``.
+    ``run_tests.py`` prints it and ends with ``code``. Both commands run, or the ones in ``by``; pytest,
+    with ``arguments``, is another.
     """
 
     name: str
@@ -60,6 +65,7 @@ class Row:
     says: str = ""
     code: int = 2
     by: Sequence[str] = ("unittest", "run_tests")
+    arguments: Sequence[str] = ()  # pytest's
     silent: bool = False  # run_tests.py's output goes nowhere: exit code and journal tell
     why_not: Callable[[], str] = always  # why this machine cannot make the environment, or ""
 
@@ -88,7 +94,12 @@ class EnvironmentCase(unittest.TestCase):
                 place.mkdir(parents=True, exist_ok=True)
                 shutil.copy(HERE / f"{row.sample}.py", place / "test_sample.py")
                 row.prepare(place)
-                (self._by_unittest if way == "unittest" else self._by_run_tests)(row, directory, place)
+                run = {
+                    "unittest": self._by_unittest,
+                    "run_tests": self._by_run_tests,
+                    "pytest": self._by_pytest,
+                }
+                run[way](row, directory, place)
 
     def _by_unittest(self, row: Row, directory: Path, place: Path) -> None:
         readable, writable = os.pipe()
@@ -126,11 +137,37 @@ class EnvironmentCase(unittest.TestCase):
             statuses = {".".join(line["id"].split(".")[-2:]): line["status"] for line in records}
             self.assertEqual(statuses, RIGHT)
 
+    def _by_pytest(self, row: Row, directory: Path, place: Path) -> None:
+        report = directory / "junit.xml"
+        as_if_installed(directory / "site")
+        program = ["-m", "pytest", *USUAL, f"--junitxml={report}", *row.arguments, f"{row.module}.py"]
+        done = _run(row, directory, place, program, more=directory / "site")
+        self.assertTrue(report.exists(), done.stdout + done.stderr)
+        found = {
+            f"{case.get('classname', '').split('.')[-1]}.{case.get('name')}": case
+            for case in ElementTree.parse(report).iter("testcase")
+        }
+        statuses = {
+            name: "passed" if case.find("failure") is None and case.find("error") is None else "failed"
+            for name, case in found.items()
+        }
+        self.assertEqual(statuses, dict.fromkeys(RIGHT, "failed") if row.says else RIGHT, done.stdout)
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        for name, status in statuses.items():
+            if status == "failed":
+                self.assertIn(row.says or "rank one is wrong", "".join(found[name].itertext()))
+
 
 def _run(
-    row: Row, directory: Path, place: Path, program: Sequence[str], keep: int | None = None
+    row: Row,
+    directory: Path,
+    place: Path,
+    program: Sequence[str],
+    keep: int | None = None,
+    more: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    environ: dict[str, str] = {**runs.environ(directory), "PYTHONPATH": f"{TREE}{os.pathsep}{place}"}
+    path = os.pathsep.join(map(str, filter(None, (more, TREE, place))))
+    environ: dict[str, str] = {**runs.environ(directory), "PYTHONPATH": path}
     environ.pop("PYTHONUNBUFFERED", None)  # what a stream holds at the end is part of the environment
     for name, value in row.variables.items():
         if value is None:

@@ -13,6 +13,11 @@ def _broken_sitecustomize(directory: Path) -> None:
     (directory / "sitecustomize.py").write_text("raise RuntimeError('broken')\n", encoding="utf-8")
 
 
+def _without_psutil(directory: Path) -> None:
+    text = "import sys\nsys.modules['psutil'] = None\n"
+    (directory / "sitecustomize.py").write_text(text, encoding="utf-8")
+
+
 ROWS = (
     Row("``python -W error``", flags=("-W", "error")),
     Row(
@@ -45,6 +50,7 @@ ROWS = (
     ),
     Row("``TZ`` of no zone", variables={"TZ": ":/no/such/zone"}),
     Row("``COLUMNS=0``, ``TERM=dumb``", variables={"COLUMNS": "0", "TERM": "dumb", "NO_COLOR": "1"}),
+    Row("``psutil`` missing", prepare=_without_psutil),
     Row("variables that are not UTF-8", variables={"ODD": "\udcff\udcfe"}),
 )
 

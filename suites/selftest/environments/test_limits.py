@@ -24,7 +24,7 @@ ROOT = os.geteuid() == 0
 
 
 @functools.cache
-def _refused(*command: str) -> str:
+def refused(*command: str) -> str:
     """Returns why a command cannot be run here, or an empty string."""
     try:
         done = subprocess.run([*command, "true"], capture_output=True, text=True, check=False)
@@ -36,14 +36,14 @@ def _refused(*command: str) -> str:
 def unshared(name: str, options: str, script: str = "true", **fields: Any) -> Row:
     """Returns the row of a namespace of its own, in which the script runs before the command."""
     command = ("unshare", *options.split(), "sh", "-c", f'{script} && exec "$@"', "sh")
-    why = functools.partial(_refused, *command)
+    why = functools.partial(refused, *command)
     return Row(name, prefix=command, why_not=why, **fields)
 
 
 def held_to_rights(name: str, **fields: Any) -> Row:
     """Returns the row of a user whom file permissions bind, as they do not bind root."""
     command = ("setpriv", "--bounding-set=-dac_override,-dac_read_search") if ROOT else ()
-    return Row(name, prefix=command, why_not=functools.partial(_refused, *command), **fields)
+    return Row(name, prefix=command, why_not=functools.partial(refused, *command), **fields)
 
 
 # A user without other processes: a limit of processes counts all of them.
@@ -51,7 +51,7 @@ USER = ("setpriv", "--reuid=61234", "--regid=61234", "--clear-groups", "env")
 
 
 def _no_user() -> str:
-    return _refused(*USER, sys.executable, "-c", "pass") if ROOT else "only root can become another user"
+    return refused(*USER, sys.executable, "-c", "pass") if ROOT else "only root can become another user"
 
 
 AS_USER: Mapping[str, Any] = {

@@ -21,8 +21,15 @@ ROOT = Path(__file__).resolve().parents[3]
 PATIENCE_S = 300.0
 # Plugins that no test here needs. That of hypothesis takes long to import; with pytest-rerunfailures beside
 # pytest-xdist the process has a thread, and no server is forked from it.
-_NOT_NEEDED = ("cacheprovider", "hypothesispytest", "anyio", "rerunfailures", "randomly")
-WITHOUT = tuple(word for name in _NOT_NEEDED for word in ("-p", f"no:{name}"))
+NOT_NEEDED = ("cacheprovider", "hypothesispytest", "anyio", "rerunfailures", "randomly")
+
+
+def without(*plugins: str) -> tuple[str, ...]:
+    """Returns pytest's arguments for a run without plugins."""
+    return tuple(word for name in plugins for word in ("-p", f"no:{name}"))
+
+
+WITHOUT = without(*NOT_NEEDED)
 # What a test file begins with.
 HEAD = """\
 import logging, os, sys, threading, time, unittest, warnings
@@ -63,11 +70,7 @@ class PytestCase(unittest.TestCase):
         self.project = Path(made.name, "project")
         self.project.mkdir()
         self.site = Path(made.name, "site")
-        metadata = self.site / "torch_harness-0.dist-info"
-        metadata.mkdir(parents=True)
-        (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: torch-harness\nVersion: 0\n")
-        lines = "\n".join(entry_points()["pytest11"])
-        (metadata / "entry_points.txt").write_text(f"[pytest11]\n{lines}\n")
+        as_if_installed(self.site)
 
     def write(self, name: str, body: str, *, head: str = HEAD) -> None:
         """Writes a file of the project; a test file begins with imports of what tests need."""
@@ -98,6 +101,15 @@ class PytestCase(unittest.TestCase):
             check=False,
         )
         return Finished(done.returncode, done.stdout)
+
+
+def as_if_installed(site: Path) -> None:
+    """Makes a directory for ``PYTHONPATH`` with the metadata by which pytest finds the plugin."""
+    metadata = site / "torch_harness-0.dist-info"
+    metadata.mkdir(parents=True)
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: torch-harness\nVersion: 0\n")
+    lines = "\n".join(entry_points()["pytest11"])
+    (metadata / "entry_points.txt").write_text(f"[pytest11]\n{lines}\n")
 
 
 def entry_points() -> dict[str, list[str]]:

@@ -47,6 +47,13 @@ def ended_worker(cause: Cause, *, code: int = 0, stacks: str = "", began_s: floa
 class CutShortTest(unittest.TestCase):
     """``cut_short``: the test that was running when its worker ended."""
 
+    def test_killed(self) -> None:
+        """What is known of why its process was killed stands in the reason."""
+        worker = ended_worker(Cause.CRASH, code=-9)
+        worker.killed = "meanwhile ..."
+        reason = controller_records.cut_short(UNIT, worker, "", None).reason
+        self.assertIn("ended with signal SIGKILL without an outcome (meanwhile ...)", reason)
+
     def test_verdicts(self) -> None:
         """The cause of the worker's end decides the status, and exit code 0 is a crash too."""
         table = (

@@ -20,6 +20,7 @@ from harness.runner.messages import Fork, Item
 from harness.runner.plan import Attempt
 from harness.runner.workers import Workers
 from harness.runner.zygote_process import ZygoteProcess
+from harness.system.control_group import MemoryKills
 from suites.selftest.runner import runs
 
 Kind = TypeVar("Kind", bound=Event)
@@ -74,9 +75,11 @@ class StoppedTest(unittest.TestCase):
         self.assertEqual(self.next(WorkerGone).worker.cause, Cause.ZYGOTE)
 
     def test_worker(self) -> None:
-        """A worker that is stopped in a test is killed when the test's limit is over, which is noted."""
+        """A worker that is stopped in a test is killed when the test's limit is over, at once, and noted."""
         self.start(STOP, limit_s=0.2)
-        worker = self.next(WorkerGone).worker
+        with mock.patch.object(Workers, "_signal", autospec=True, side_effect=Workers._signal) as signalled:
+            worker = self.next(WorkerGone).worker
+        self.assertEqual([call.args[2] for call in signalled.call_args_list], [signal.SIGKILL])
         self.assertEqual((worker.cause, worker.stopped, worker.code), (Cause.TIMEOUT, True, -signal.SIGKILL))
 
     def test_worker_that_runs_no_test(self) -> None:
@@ -84,8 +87,10 @@ class StoppedTest(unittest.TestCase):
         self.start(f"from harness.system.closing import on_close; on_close(lambda: {STOP})")
         self.assertEqual(self.next(TestEnded).record.status, Status.PASSED)
         self.assertRegex(self.next(Notice).text, r"worker 1 \(process \d+\) was stopped")
-        worker = self.next(WorkerGone).worker
+        with mock.patch.object(MemoryKills, "explain", side_effect=lambda code: f"because of {code}"):
+            worker = self.next(WorkerGone).worker
         self.assertEqual((worker.stopped, worker.code), (True, -signal.SIGKILL))
+        self.assertEqual(worker.killed, "because of -9")
 
     def test_controller(self) -> None:
         """A controller that was stopped beyond the limit of a test first sees how the test went on."""

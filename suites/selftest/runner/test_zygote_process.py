@@ -55,7 +55,9 @@ class ZygoteProcessTest(unittest.TestCase):
         """A zygote that is stopped at the end of a run delays it no further."""
         os.kill(self.zygote.pid, signal.SIGSTOP)
         os.waitid(os.P_PID, self.zygote.pid, os.WSTOPPED | os.WNOWAIT)
-        self.zygote.close()
+        with mock.patch.object(self.zygote, "control", wraps=self.zygote.control) as control:
+            self.zygote.close()
+            control.recv.assert_called_once_with(65536)  # the end of its socket, for which nobody waits
         self.assertIn("stopped (as by SIGSTOP)", self.zygote.exit_text())
 
     def test_a_wish_to_stop(self) -> None:

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from harness.system import posix
+from harness.system.control_group import MemoryKills
 from harness.system.intra_op_threads import SINGLE_THREADED
 from harness.system.server_process import (
     Parent,
@@ -110,10 +112,28 @@ class ServerProcessTest(CleanTestCase):
         os.waitid(os.P_PID, server.pid, os.WSTOPPED | os.WNOWAIT)
         self.assertTrue(server.end_if_stopped())
         self.assertFalse(server.alive())
+        self.assertIn("because it was stopped", server.exit_text())
         ends = self.server("exit 7")
         os.waitid(os.P_PID, ends.pid, os.WEXITED | os.WNOWAIT)
         with mock.patch.object(ends, "alive", return_value=True):
             self.assertFalse(ends.end_if_stopped())
+
+    def test_no_wait_for_one_that_is_stopped(self) -> None:
+        """Who waits for the end of a stopped server kills it at once."""
+        server = self.server()
+        os.kill(server.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, server.pid, os.WSTOPPED | os.WNOWAIT)
+        with mock.patch.object(posix, "still_running") as awaited:
+            server.wait(LONG_S)
+        awaited.assert_not_called()
+        self.assertIn("SIGKILL", server.exit_text())
+
+    def test_killed_for_lack_of_memory(self) -> None:
+        """The end of a server says what the kernel has killed since the server was started."""
+        server = self.server()
+        os.kill(server.pid, signal.SIGKILL)
+        with mock.patch.object(MemoryKills, "explain", side_effect=lambda code: f"because of {code}"):
+            self.assertEqual(server.exit_text(), "signal SIGKILL (because of -9)")
 
     def test_fork(self) -> None:
         """A fork of the starter does not own the server: for it the server does not live."""

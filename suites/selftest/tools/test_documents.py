@@ -27,10 +27,12 @@ from harness.runner.run_directory import KEPT_RUNS
 from harness.runner.shard_variables import FAMILIES, SLURM, SLURM_MIN, SLURM_STEP
 from harness.settings import GRACE_S, VARIABLES
 from suites.selftest.environments import (
+    test_control_groups,
     test_imports,
     test_interpreter,
     test_limits,
     test_places,
+    test_pytest,
     test_streams,
 )
 from suites.selftest.faults.descriptors import ABUSES
@@ -219,6 +221,8 @@ class Environments(unittest.TestCase):
             ("Directories and names", test_places),
             ("What a test module does when it is imported", test_imports),
             ("Limits, rights and namespaces", test_limits),
+            ("Control groups", test_control_groups),
+            ("pytest", test_pytest),
         ):
             with self.subTest(heading):
                 told = _table(PAGES["environments"], heading)

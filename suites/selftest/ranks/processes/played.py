@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import socket
 from collections.abc import Callable
 from typing import Any
@@ -38,6 +39,7 @@ class Played:
         self.on: dict[tuple[int, int | str], Deed] = {}
         self.told: list[tuple[int, int | str]] = []
         self._left = world_size
+        self.killed = ""  # what is known of why ranks were killed
 
     def _open(self, rank: int) -> None:
         near, far = socket.socketpair()
@@ -76,6 +78,10 @@ class Played:
     def end_stopped_server(self) -> bool:
         """Says that the server is not stopped."""
         return False
+
+    def why_killed(self, code: int) -> str:
+        """Returns what is known of why a rank was killed."""
+        return self.killed if code == -signal.SIGKILL else ""
 
     def signal(self, rank: int, signum: int, *, group: bool = False) -> None:
         """Notes a signal to a rank and runs the rank's action for it."""

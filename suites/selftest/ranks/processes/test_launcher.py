@@ -65,6 +65,18 @@ class LostServerRows(Rows):
             os.kill(made.server.pid, signal.SIGSTOP)
             os.waitid(os.P_PID, made.server.pid, os.WSTOPPED | os.WNOWAIT)
 
+    def test_stopped_under_kept_ranks(self) -> None:
+        """A server that is stopped when kept ranks are given up is killed, and they end with it."""
+        played = self.play(ends.Ends, "test_passes", HARNESS_RANKS="pooled")
+        self.addCleanup(pool.retire_pool)
+        made = choose_launcher.launchers()[self.launcher]
+        assert isinstance(made, ServerLauncher) and made.server is not None
+        os.kill(made.server.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, made.server.pid, os.WSTOPPED | os.WNOWAIT)
+        pool.retire_pool()
+        self.assertFalse(made.server.alive())
+        self.assertEqual(still_there([each.pid or 0 for each in played.outcome.ranks], GONE_S), [])
+
     def test_terminated(self) -> None:
         """If a server ends by SIGTERM, its ranks end too, and the test has not passed."""
         with Announced(self.temporary) as announced:

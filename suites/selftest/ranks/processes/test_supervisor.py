@@ -382,6 +382,27 @@ class SupervisorTest(unittest.TestCase):
         watched = self.watch(rules=rules)
         self.assertEqual(merge(watched.outcomes, rules).status, Status.TIMED_OUT)
 
+    def test_killed_by_somebody_else(self) -> None:
+        """What is known of why a rank was killed is said, before and after its report, if it was not us."""
+        self.ranks.killed = "the reason"
+        self.ranks.says(0, Status.PASSED)
+        for rank in range(2):
+            self.ranks.exits(rank, -signal.SIGKILL)
+        watched = self.watch()
+        self.assertEqual(self.statuses(watched), [Status.CRASHED] * 2)
+        self.assertEqual(
+            [outcome.note for outcome in watched.outcomes],
+            ["after its test had passed; the reason", "the reason"],
+        )
+
+    def test_killed_by_the_supervisor(self) -> None:
+        """A rank that hangs until it is killed has no other reason for that."""
+        self.ranks.killed = "the reason"
+        self.ranks.says(0, Status.PASSED)
+        self.leaves_when_released(0)
+        self.dies_of(1, signal.SIGKILL)
+        self.assertEqual([outcome.note for outcome in self.watch().outcomes], ["", ""])
+
     def test_no_word_on_leftovers(self) -> None:
         """If the server does not report its sweep, the supervisor gives up and notes it."""
         for rank in (0, 1):
