@@ -5,11 +5,12 @@
     python tools/mutate.py --map /tmp/lines.json.gz --mutant torch/distributed/utils.py:12.4-12.9:constant:0
 
 ``--record`` runs the tests once and notes which lines of the mutated modules each executes (``--tests`` and
-``--files`` narrow both). A sample is then drawn from all mutants of these modules: each is planted in every
-process that imports torch, without a change to the installed files, and the tests that execute its line run
-until one fails, the quickest first. What no test executes counts as missed. A mutant that changes no byte
-code, or that a reviewer has entered in ``suites/mutations.py`` with the reason, does not count. A run that
-was interrupted goes on from its directory when the same command is given again.
+``--files`` narrow both); a map that is there already is added to, so that it can be recorded in pieces. A
+sample is then drawn from all mutants of these modules: each is planted in every process that imports torch,
+without a change to the installed files, and the tests that execute its line run until one fails, the
+quickest first. What no test executes counts as missed. A mutant that changes no byte code, or that a
+reviewer has entered in ``suites/mutations.py`` with the reason, does not count. A run that was interrupted
+goes on from its directory when the same command is given again.
 """
 
 from __future__ import annotations
@@ -115,6 +116,8 @@ def _record(options: argparse.Namespace) -> int:
         records = journal.read(run).records
         passed = {r.id: round(r.duration_s, 3) for r in records if r.status is Status.PASSED}
         found = line_map.collect(lines, files, passed, _release())
+    if options.map.exists():
+        found = line_map.merged(line_map.read(options.map), found)
     found.write(options.map)
     executed = sum(len(of) for of in found.lines.values())
     passing = f"{len(passed)} of {len(records)} tests passed"

@@ -1,8 +1,8 @@
 """FSDP2's options as drawn values, and what one process computes that does what they say for all ranks.
 
-The reference has each rank's batches go through a copy of the plain model in the precision of the policy, adds
-up gradients where and as the policy says, and averages them in the precision of the reduction. No collective
-and nothing of FSDP is in it.
+The reference has each rank's batches go through a copy of the plain model in the precision of the policy,
+adds up gradients where and as the policy says, and averages them in the precision of the reduction. No
+collective and nothing of FSDP is in it.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ class ScaledNet(Net):
 class Options:
     """How a model is sharded and trained.
 
-    ``blocks``: each block is a unit of its own. ``batches`` go into one step: with ``syncs`` the gradients of
-    each are reduced, else those of all at the last. ``columns``: matrices are cut by columns. ``factor``: what
-    sums of gradients are divided by, None for the number of ranks.
+    ``blocks``: each block is a unit of its own. ``batches`` go into one step: with ``syncs`` the gradients
+    of each are reduced, else those of all at the last. ``columns``: matrices are cut by columns. ``factor``:
+    what sums of gradients are divided by, None for the number of ranks. ``keeps``: gradients are set to zero,
+    not to None.
     """
 
     param: torch.dtype | None = None

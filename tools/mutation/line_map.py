@@ -55,6 +55,25 @@ def read(path: Path) -> LineMap:
         raise UsageError(f"{path} is no map of lines ({error}): record it by --record") from None
 
 
+def merged(old: LineMap, new: LineMap) -> LineMap:
+    """Both maps; of a test that is in both what ``new`` says. UsageError where their releases differ."""
+    if old.release != new.release:
+        raise UsageError(
+            f"one map is of torch {old.release}, the other of {new.release}: record in another file"
+        )
+    tests = {**old.tests, **new.tests}
+    places = {test: place for place, test in enumerate(tests)}
+    lines: dict[str, dict[int, set[int]]] = {}
+    for known, left_out in ((old, new.tests.keys()), (new, ())):
+        kept = [None if test in left_out else places[test] for test in known.tests]
+        for file, of in known.lines.items():
+            for line, executing in of.items():
+                found = {place for number in executing if (place := kept[number]) is not None}
+                if found:
+                    lines.setdefault(file, {}).setdefault(line, set()).update(found)
+    return LineMap(old.release, tests, _ordered(lines))
+
+
 def collect(directory: Path, files: Sequence[str], passed: Mapping[str, float], release: str) -> LineMap:
     """The map of what all processes noted in a directory, of the tests that passed."""
     places = {test: place for place, test in enumerate(passed)}
@@ -63,10 +82,11 @@ def collect(directory: Path, files: Sequence[str], passed: Mapping[str, float], 
         for test, number, line in _entries(noted.read_text(encoding="utf-8").splitlines()):
             if test in places:
                 lines.setdefault(files[number], {}).setdefault(line, set()).add(places[test])
-    ordered = {
-        file: {line: sorted(lines[file][line]) for line in sorted(lines[file])} for file in sorted(lines)
-    }
-    return LineMap(release, dict(passed), ordered)
+    return LineMap(release, dict(passed), _ordered(lines))
+
+
+def _ordered(lines: Mapping[str, Mapping[int, set[int]]]) -> dict[str, dict[int, list[int]]]:
+    return {file: {line: sorted(lines[file][line]) for line in sorted(lines[file])} for file in sorted(lines)}
 
 
 def _entries(noted: Iterable[str]) -> Iterator[tuple[str, int, int]]:

@@ -31,6 +31,20 @@ class LineMapTest(unittest.TestCase):
         (noted / "2").write_text("@quick\n0:3\n@slow\n0:3\n")
         self.assertEqual(line_map.collect(noted, FILES, MAP.tests, "2.13"), MAP)
 
+    def test_merged(self) -> None:
+        """What is new of a test replaces all that was known of it; other tests stay."""
+        new = LineMap("2.13", {"more": 3.0, "quick": 0.5}, {"a.py": {5: [0]}, "c.py": {1: [0, 1]}})
+        self.assertEqual(
+            line_map.merged(MAP, new),
+            LineMap(
+                "2.13",
+                {"slow": 2.0, "quick": 0.5, "more": 3.0},
+                {"a.py": {3: [0], 5: [2]}, "b.py": {4: [0]}, "c.py": {1: [1, 2]}},
+            ),
+        )
+        with self.assertRaisesRegex(UsageError, "torch 2.13, the other of 2.12"):
+            line_map.merged(MAP, LineMap("2.12", {}, {}))
+
     def test_quickest_first(self) -> None:
         self.assertEqual(MAP.executing("a.py", 3), ["quick", "slow"])
         self.assertEqual(MAP.executing("a.py", 4), [])
