@@ -80,16 +80,19 @@ def train_alone(model: nn.Module, rows: Sequence[Batch]) -> Iterator[Step]:
         yield Step(losses, gradients, parameters)
 
 
-def flat_shards(values: Tensors, units: Sequence[Sequence[str]], rank: int, world_size: int) -> Tensors:
+def flat_shards(
+    values: Tensors, units: Sequence[Sequence[str]], rank: int, world_size: int, aligned: int = ALIGNED
+) -> Tensors:
     """One rank's slice of each unit's flat parameter, cut back into the parameters that it meets.
 
-    ``units`` are the names of each unit's parameters in order. A parameter that the slice misses is empty.
+    ``units`` are the names of each unit's parameters in order, ``aligned`` the elements at whose multiples
+    one may begin. A parameter that the slice misses is empty.
     """
     shards = {}
     for names in units:
         begins, total = [], 0
         for name in names:
-            begins.append(_up_to_multiple(total, ALIGNED))
+            begins.append(_up_to_multiple(total, aligned))
             total = begins[-1] + values[name].numel()
         size = _up_to_multiple(total, world_size) // world_size
         for name, begin in zip(names, begins, strict=True):
