@@ -1,0 +1,159 @@
+"""Losses of DTensors with weights, ignored classes and each reduction: as whole, and cut by classes.
+
+``loss_parallel`` computes the cross entropy of scores that are cut by classes without gathering them. Each is
+compared with the same loss in one process, forward and backward.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from pathlib import Path
+
+if __package__ in (None, ""):  # run as a script: its own directory is no place to import from
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+
+import numpy as np
+from torch.distributed.tensor import Replicate, Shard
+from torch.distributed.tensor.parallel import loss_parallel
+from torch.nn import functional as F
+
+from harness import load_tests, run_tests, with_comms  # noqa: F401  (unittest calls load_tests)
+from harness.ranks.local import rank
+from suites.spmd.dtensor_base import RANKS, ROUNDED, Bodies, Communication, in_rank_modes
+from suites.spmd.sharding_model import small_numbers
+
+#: Seven classes over four ranks: the last rank has one. Parallel losses refuse ranks that have none.
+SCORES = small_numbers(2, (8, 7)) / 4
+TARGETS = np.array([0, 5, 3, 1, 6, 1, 4, 0])
+WEIGHTS = np.array([1.0, 2.0, 0.5, 3.0, 0.25, 1.5, 4.0], dtype=np.float32)
+REDUCTIONS = ("mean", "sum", "none")
+IGNORED = (-100, 1, 5)
+
+
+class LossBodies(Bodies):
+    """How a loss is compared with that in one process."""
+
+    def check(self, loss, scores, placements, targets, *, msg, communicated=None):
+        """Check ``loss(scores, targets)`` and the gradient of the scores, which lie as ``placements`` say."""
+        with rank.outside():
+            whole = self.tensor(scores).requires_grad_()
+            expected = loss(whole, self.tensor(targets))
+            weights = self.tensor(small_numbers(3, expected.shape))
+            (expected * weights).sum().backward()
+        mesh = self.mesh(RANKS)
+        laid = self.spread(scores, mesh, *placements).requires_grad_()
+        with Communication() as communication:
+            found = loss(laid, self.spread(targets, mesh, Replicate()))
+        if communicated is not None:
+            self.assertEqual(communication.counts, communicated, msg)
+        joined = found.full_tensor()
+        self.assertEqual(joined, expected, msg, **ROUNDED)
+        (joined * weights).sum().backward()
+        self.assertEqual(laid.grad.full_tensor(), whole.grad, f"gradient, {msg}", **ROUNDED)
+
+
+class ParallelLosses(LossBodies):
+    """Scores that are cut by classes."""
+
+    def losses(self):
+        """Each combination of a reduction and an ignored class; the loss, and what it is called."""
+        for reduction, ignored in itertools.product(REDUCTIONS, IGNORED):
+            rules = {"reduction": reduction, "ignore_index": ignored}
+            yield (lambda x, y, rules=rules: F.cross_entropy(x, y, **rules)), str(rules)
+
+    @with_comms
+    def test_reductions_and_ignored_classes(self):
+        with loss_parallel():
+            for loss, msg in self.losses():
+                # The highest score of a row, the sum of the exponentials, the scores of the right classes.
+                self.check(loss, SCORES, [Shard(1)], TARGETS, msg=msg, communicated={"all_reduce": 3})
+
+    @with_comms
+    def test_weights(self):
+        """A weight for each class, which the mean is divided by too."""
+        mesh = self.mesh(RANKS)
+        for reduction, ignored in self.some(itertools.product(REDUCTIONS, IGNORED)):
+            with rank.outside():
+                whole = self.tensor(SCORES).requires_grad_()
+                rules = {"reduction": reduction, "ignore_index": ignored}
+                expected = F.cross_entropy(whole, self.tensor(TARGETS), self.tensor(WEIGHTS), **rules)
+                expected.sum().backward()
+            laid = self.spread(SCORES, mesh, Shard(1)).requires_grad_()
+            weights = self.spread(WEIGHTS, mesh, Replicate())
+            targets = self.spread(TARGETS, mesh, Replicate())
+            with loss_parallel():
+                found = F.cross_entropy(laid, targets, weights, **rules)
+                self.assertEqual(found.full_tensor(), expected, str(rules), **ROUNDED)
+                found.full_tensor().sum().backward()
+            self.assertEqual(laid.grad.full_tensor(), whole.grad, f"gradient, {rules}", **ROUNDED)
+
+    @with_comms
+    def test_scores_of_places(self):
+        """Classes are the second of three dimensions."""
+        scores = small_numbers(4, (3, 7, 5)) / 4
+        targets = np.arange(15).reshape(3, 5) % 7
+        with loss_parallel():
+            for loss, msg in self.losses():
+                self.check(loss, scores, [Shard(1)], targets, msg=msg)
+
+    @with_comms
+    def test_the_region(self):
+        """Outside of it classes are gathered as for any operator: before and after, any number of times."""
+
+        def gathers():
+            laid = self.spread(SCORES, self.mesh(RANKS), Shard(1))
+            with Communication() as communication:
+                F.cross_entropy(laid, self.spread(TARGETS, self.mesh(RANKS), Replicate()))
+            return "all_reduce" not in communication.counts
+
+        self.assertTrue(gathers())
+        for _ in range(2):
+            with loss_parallel():
+                self.assertFalse(gathers())
+            self.assertTrue(gathers())
+
+
+class Losses(LossBodies):
+    """Losses outside of ``loss_parallel``, on even shards."""
+
+    @with_comms
+    def test_of_two_tensors(self):
+        scores, wanted = small_numbers(1, (8, 4)) / 8, small_numbers(2, (8, 4)) / 8
+        for loss, reduction, placement in self.some(
+            itertools.product(
+                (F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss),
+                ("sum", "none"),  # the gradient of a mean is wrong on shards (2.13)
+                (Shard(0), Shard(1), Replicate()),
+            )
+        ):
+            msg = f"{loss.__name__} {reduction} {placement}"
+
+            def of(x, y, loss=loss, reduction=reduction):
+                return loss(x, y, reduction=reduction)
+
+            self.check(of, scores, [placement], wanted, msg=msg)
+
+    @with_comms
+    def test_of_classes_with_weights(self):
+        mesh = self.mesh(RANKS)
+        for reduction, ignored, placement in self.some(
+            itertools.product(("sum", "none"), IGNORED, (Shard(0), Shard(1), Replicate()))
+        ):
+            rules = {"reduction": reduction, "ignore_index": ignored}
+            with rank.outside():
+                weights = self.tensor(WEIGHTS)
+            spread = self.spread(WEIGHTS, mesh, Replicate())
+
+            def of(x, y, rules=rules, weights=weights, spread=spread):
+                return F.cross_entropy(x, y, spread if hasattr(x, "placements") else weights, **rules)
+
+            self.check(of, SCORES, [placement], TARGETS, msg=f"{rules} {placement}")
+
+
+in_rank_modes(globals(), Losses, modes=("OnLocalTensors",))
+# The region in which losses are parallel belongs to the process: it is not for ranks that are threads.
+in_rank_modes(globals(), ParallelLosses, modes=("OnPooledRanks",))
+
+if __name__ == "__main__":
+    run_tests()
