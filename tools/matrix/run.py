@@ -179,7 +179,11 @@ def _run_one(pair: Pair, tests: Sequence[str], cache: Path) -> ExitCode:
 
 def _run_tests(environment: Environment, names: Sequence[str], directory: Path) -> ExitCode:
     command = [str(environment.python), "run_tests.py", "--report-dir", str(directory), *names]
-    done = subprocess.run(command, cwd=TREE, env=environment.variables(os.environ), check=False)
+    found = runs.revision(TREE)
+    try:
+        done = subprocess.run(command, cwd=TREE, env=environment.variables(os.environ), check=False)
+    finally:
+        runs.note_revision(directory, found)
     known = {code.value for code in ExitCode}
     return ExitCode(done.returncode) if done.returncode in known else ExitCode.BROKEN
 

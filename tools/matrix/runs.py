@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -20,16 +21,22 @@ from tools.simple_table import Table
 
 SELFTEST = "selftest"
 _NOT_MADE = "not-made.txt"
+_REVISION = "revision.txt"
+UNKNOWN = "unknown"
 _PAIR = re.compile(r"python-([\d.]+)-torch-([\d.]+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What became of a pair: its releases, its runs from first to last, or why it has no environment."""
+    """What became of a pair: its releases, its runs from first to last, or why it has no environment.
+
+    ``revisions`` are those of the tree that the runs are of, in the same order.
+    """
 
     python: str
     torch: str
     runs: tuple[EarlierRun, ...] = ()
+    revisions: tuple[str, ...] = ()
     not_made: str = ""
 
     @property
@@ -45,6 +52,22 @@ class Tried:
 def new_run(runs: Path, pair: str) -> Path:
     """The folder for the next run of a pair, which does not exist yet."""
     return runs / pair / f"{len(list((runs / pair).glob('*/'))) + 1:03}"
+
+
+def revision(tree: Path) -> str:
+    """The commit of a tree, with a "+" where files of it have changed since; "unknown" without git."""
+    command = ("git", "describe", "--always", "--abbrev=7", "--exclude=*", "--dirty=+")
+    try:
+        done = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return UNKNOWN
+    return done.stdout.strip()
+
+
+def note_revision(run: Path, found: str) -> None:
+    """Writes down of which revision of the tree a run is."""
+    run.mkdir(parents=True, exist_ok=True)
+    (run / _REVISION).write_text(found, encoding="utf-8")
 
 
 def forget(runs: Path, pair: str) -> None:
@@ -70,8 +93,10 @@ def _read(python: str, torch: str, folder: Path) -> Tried:
     note = folder / _NOT_MADE
     if note.exists():
         return Tried(python, torch, not_made=note.read_text(encoding="utf-8"))
-    run = (journal.read(path.parent) for path in sorted(folder.glob(f"*/{journal.NAME}")))
-    return Tried(python, torch, tuple(run))
+    folders = sorted(path.parent for path in folder.glob(f"*/{journal.NAME}"))
+    notes = (run / _REVISION for run in folders)
+    revisions = tuple(note.read_text(encoding="utf-8") if note.exists() else UNKNOWN for note in notes)
+    return Tried(python, torch, tuple(map(journal.read, folders)), revisions)
 
 
 def table(pairs: Sequence[Tried]) -> Table:
@@ -83,19 +108,19 @@ def table(pairs: Sequence[Tried]) -> Table:
     suites = {suite for pair in pairs for suite in counts(pair.verdicts)}
     columns = sorted(suites, key=lambda suite: (suite != SELFTEST, suite))
     return Table(
-        ("Python", "torch", *(f"``{column}``" for column in columns), "run on"),
+        ("Python", "torch", *(f"``{column}``" for column in columns), "run on", "revision"),
         tuple(_row(pair, columns) for pair in pairs),
     )
 
 
 def _row(pair: Tried, columns: Sequence[str]) -> tuple[str, ...]:
     if not pair.runs:
-        return (pair.python, pair.torch, pair.not_made or "not run", *("" for _ in columns))
+        return (pair.python, pair.torch, pair.not_made or "not run", *("" for _ in columns), "")
     last = pair.runs[-1].info
     found = counts(pair.verdicts)
     cells = ("/".join(map(str, found[column])) if column in found else "-" for column in columns)
     day = time.strftime("%Y-%m-%d", time.gmtime(last.started_at))
-    return (pair.python, last.torch or pair.torch, *cells, day)
+    return (pair.python, last.torch or pair.torch, *cells, day, ", ".join(dict.fromkeys(pair.revisions)))
 
 
 def counts(verdicts: Mapping[str, TestRecord]) -> dict[str, tuple[int, int, int]]:

@@ -14,7 +14,7 @@ from unittest import mock
 
 from harness.errors import UsageError
 from harness.runner.exit_codes import ExitCode
-from tools.matrix import environments, run
+from tools.matrix import environments, run, runs
 from tools.matrix.environments import RELEASES, Environment, NotMade
 from tools.matrix.interpreters import Interpreter
 
@@ -80,6 +80,7 @@ class Main(unittest.TestCase):
         with (
             mock.patch.object(environments, "make", made),
             mock.patch.object(run, "_found", return_value=[NEW]),
+            mock.patch.object(runs, "revision", return_value="0123abc"),
             mock.patch.object(subprocess, "run", ran),
         ):
             return self.call(*arguments)[0]
@@ -89,6 +90,8 @@ class Main(unittest.TestCase):
         self.assertEqual(self.pairs([0, 0], "--torch", "2.13"), ExitCode.OK)
         self.assertEqual([command[-1:] for command in self.commands], [["selftest"], [self.commands[1][-1]]])
         self.assertEqual(self.commands[0][:2], ["/e/bin/python", "run_tests.py"])
+        noted = [path.read_text() for path in self.cache.rglob("revision.txt")]
+        self.assertEqual(noted, ["0123abc", "0123abc"])
 
     def test_when_it_goes_on(self) -> None:
         """A failure ends it unless it is told to go on, an interrupt always; the worst end is its own."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import tempfile
 import unittest
 from pathlib import Path
@@ -24,10 +25,12 @@ class RunsTest(unittest.TestCase):
         self.addCleanup(directory.cleanup)
         self.runs = Path(directory.name, "runs")
 
-    def ran(self, pair: str, *records: TestRecord, torch: str = "2.13.0+cpu") -> None:
-        """Writes the journal of a run."""
+    def ran(self, pair: str, *records: TestRecord, torch: str = "2.13.0+cpu", of: str = "0123abc") -> None:
+        """Writes the journal of a run, and of which revision it is."""
         folder = runs.new_run(self.runs, pair)
         folder.mkdir(parents=True)
+        if of:
+            runs.note_revision(folder, of)
         with journal.create(folder) as written:
             written.begin(RunInfo(python="3.12.1", torch=torch, started_at=DAY))
             for record in records:
@@ -50,12 +53,13 @@ class RunsTest(unittest.TestCase):
         )
         self.ran(f"{PAIR}.1", TestRecord("suites.aot.test_x.C.a", Status.PASSED), torch="2.13.0.1")
         table = runs.table(runs.tried(self.runs))
-        self.assertEqual(table.heading, ("Python", "torch", "``selftest``", "``aot``", "``c10d``", "run on"))
+        suites = ("``selftest``", "``aot``", "``c10d``")
+        self.assertEqual(table.heading, ("Python", "torch", *suites, "run on", "revision"))
         self.assertEqual(
             table.rows,
             (
-                ("3.12.1", "2.13.0+cpu", "0/0/1", "-", "1/1/0", "2026-09-21"),
-                ("3.12.1", "2.13.0.1", "-", "1/0/0", "-", "2026-09-21"),
+                ("3.12.1", "2.13.0+cpu", "0/0/1", "-", "1/1/0", "2026-09-21", "0123abc"),
+                ("3.12.1", "2.13.0.1", "-", "1/0/0", "-", "2026-09-21", "0123abc"),
             ),
         )
 
@@ -68,6 +72,25 @@ class RunsTest(unittest.TestCase):
         (pair,) = runs.tried(self.runs)
         self.assertEqual([record.id for record in runs.failed(pair)], [b])
         self.assertEqual(runs.described(pair), "c10d 1/1/0")
+
+    def test_revisions(self) -> None:
+        """A row names each revision of the tree that its runs are of once, the first first."""
+        for of in ("0123abc", "4567def+", "", "0123abc"):
+            self.ran(PAIR, TestRecord("suites.c10d.test_x.C.a", Status.PASSED), of=of)
+        self.assertEqual(self.rows()[0][-1], "0123abc, 4567def+, unknown")
+
+    def test_revision_of_a_tree(self) -> None:
+        """It is the commit, with a plus after a change; a folder without git has none."""
+        tree = self.runs / "tree"
+        tree.mkdir(parents=True)
+        self.assertEqual(runs.revision(tree), "unknown")
+        (tree / "file").touch()
+        who = ("-c", "user.name=a", "-c", "user.email=a@b")
+        for words in (["init", "-q"], ["add", "file"], [*who, "commit", "-qm", "one"]):
+            subprocess.run(["git", *words], cwd=tree, check=True)
+        self.assertRegex(runs.revision(tree), "^[0-9a-f]{7,}$")
+        (tree / "file").write_text("changed")
+        self.assertRegex(runs.revision(tree), r"^[0-9a-f]{7,}\+$")
 
     def test_pairs_are_ordered_by_numbers(self) -> None:
         """3.9 comes before 3.10, and folders of other names are none of the matrix."""
@@ -86,7 +109,7 @@ class RunsTest(unittest.TestCase):
         """The reason stands in the row, in place of what was known before, until the pair is run."""
         self.ran(PAIR, TestRecord("suites.c10d.test_x.C.a", Status.PASSED))
         runs.note_not_made(self.runs, PAIR, "no wheel")
-        self.assertEqual(self.rows(), (("3.12.1", "2.13.0", "no wheel"),))
+        self.assertEqual(self.rows(), (("3.12.1", "2.13.0", "no wheel", ""),))
         self.assertEqual(runs.described(runs.tried(self.runs)[0]), "no environment: no wheel")
         runs.forget(self.runs, PAIR)
         self.assertEqual(self.rows(), ())
