@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import unittest
-from collections.abc import Iterator
+from typing import ClassVar
 
 from suites.selftest.ranks.external.jobs import BODIES, LONG_S, ROOT, Job
 
@@ -39,37 +39,22 @@ LOSING = (*DYING, "Two.test_on_0_only", "Two.test_fails", "NoRanks.test_dies")
 LOST = (*DYING, "Two.test_fails", "Two.test_meets_nobody")
 
 
-class _Jobs:
-    """The jobs of this module, which run side by side because each mostly waits for a deadline."""
-
-    living: Job
-    losing: Job
-    hanging: Job
-    alone: Job
-
-
-def setUpModule() -> None:
-    """Starts the jobs of all tests."""
-    _Jobs.living = Job(LIVING, LIVING, LIVING)
-    _Jobs.losing = Job(LOSING, LOST, DYING, hosted=False)
-    _Jobs.hanging = Job(["Two.test_sum", "Two.test_deadlock"], ["Two.test_sum", "Two.test_deadlock"])
-    _Jobs.alone = Job(["Two.test_sum", "Two.test_fails"], size=2, HARNESS_TIMEOUT="0.5")
-    for job in _jobs():
-        unittest.addModuleCleanup(job.close)
-
-
-def _jobs() -> Iterator[Job]:
-    yield from (_Jobs.living, _Jobs.losing, _Jobs.hanging, _Jobs.alone)
-
-
 class LivingTest(unittest.TestCase):
     """Tests after which every process goes on."""
+
+    job: ClassVar[Job]
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.job = Job(LIVING, LIVING, LIVING)
+        cls.addClassCleanup(cls.job.close)
+        cls.job.wait()
 
     def check(self, name: str, verdict: str, *words: str) -> None:
         """Checks that the test's verdict and text are the same in every process."""
         for rank in range(3):
             with self.subTest(name, rank=rank):
-                found = _Jobs.living.verdicts(rank).get(name, ("none", _Jobs.living.printed[rank]))
+                found = self.job.verdicts(rank).get(name, ("none", self.job.printed[rank]))
                 self.assertEqual(found[0], verdict, found[1])
                 for word in words:
                     self.assertIn(word, found[1])
@@ -155,16 +140,34 @@ class LivingTest(unittest.TestCase):
 
     def test_exit_codes(self) -> None:
         """All processes have the same exit code, though they are done at different times."""
-        _Jobs.living.wait()
-        self.assertEqual(_Jobs.living.codes, [1, 1, 1], _Jobs.living.printed)
+        self.job.wait()
+        self.assertEqual(self.job.codes, [1, 1, 1], self.job.printed)
 
 
 class LostTest(unittest.TestCase):
-    """Ranks that are lost during a test."""
+    """Ranks that are lost during a test.
+
+    The jobs run side by side, because each mostly waits for a deadline.
+    """
+
+    losing: ClassVar[Job]
+    hanging: ClassVar[Job]
+    alone: ClassVar[Job]
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.losing = Job(LOSING, LOST, DYING, hosted=False)
+        cls.addClassCleanup(cls.losing.close)
+        cls.hanging = Job(["Two.test_sum", "Two.test_deadlock"], ["Two.test_sum", "Two.test_deadlock"])
+        cls.addClassCleanup(cls.hanging.close)
+        cls.alone = Job(["Two.test_sum", "Two.test_fails"], size=2, HARNESS_TIMEOUT="0.5")
+        cls.addClassCleanup(cls.alone.close)
+        for job in (cls.losing, cls.hanging, cls.alone):
+            job.wait()
 
     def test_dead(self) -> None:
         """A test that needs a dead rank is an error at once and names it; a test without it goes on."""
-        job = _Jobs.losing
+        job = self.losing
         for rank in (0, 1):
             told = job.verdicts(rank)
             self.assertEqual(told["Two.test_sum"], ("pass", ""))
@@ -176,20 +179,20 @@ class LostTest(unittest.TestCase):
 
     def test_out_of_step(self) -> None:
         """A rank that never came to a test is named with its last test, and later tests cannot have it."""
-        kind, text = _Jobs.losing.verdicts(0)["Two.test_on_0_only"]
+        kind, text = self.losing.verdicts(0)["Two.test_on_0_only"]
         self.assertEqual(kind, "ERROR")
         self.assertIn("rank 1 crashed: gone without an outcome (no word from it by the deadline", text)
         self.assertIn("Two.test_fails)", text)
-        kind, text = _Jobs.losing.verdicts(0)["Two.test_fails"]
+        kind, text = self.losing.verdicts(0)["Two.test_fails"]
         self.assertEqual(kind, "ERROR")
-        kind, text = _Jobs.losing.verdicts(1)["Two.test_fails"]
+        kind, text = self.losing.verdicts(1)["Two.test_fails"]
         self.assertEqual(kind, "ERROR")
         # Rank 0 has ended by now and may have taken the store with it.
         self.assertRegex(text, "rank 1 cannot take part any more|the store at .* is gone")
 
     def test_stuck(self) -> None:
         """If ranks are stuck in C, each process ends by itself with the verdict of all."""
-        job = _Jobs.hanging
+        job = self.hanging
         job.wait()
         self.assertEqual(job.codes, [1, 1], job.printed)
         for printed in job.printed:
@@ -198,17 +201,17 @@ class LostTest(unittest.TestCase):
 
     def test_host(self) -> None:
         """If the store dies with its host, the verdict says that the store is gone."""
-        kind, text = _Jobs.losing.verdicts(1)["Two.test_meets_nobody"]
+        kind, text = self.losing.verdicts(1)["Two.test_meets_nobody"]
         self.assertEqual(kind, "ERROR")
         self.assertRegex(text, r"no word from the other ranks: the store at 127\.0\.0\.1:\d+ is gone")
 
     def test_never_came(self) -> None:
         """A rank that never came is waited for once and named in every test."""
-        told = _Jobs.alone.verdicts(0)
+        told = self.alone.verdicts(0)
         for name in ("Two.test_sum", "Two.test_fails"):
             self.assertEqual(told[name][0], "ERROR")
             self.assertIn("rank 1 did not come", told[name][1])
-        self.assertEqual(_Jobs.alone.codes, [1])
+        self.assertEqual(self.alone.codes, [1])
 
 
 class TorchrunTest(unittest.TestCase):
