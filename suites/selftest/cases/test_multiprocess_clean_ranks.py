@@ -6,12 +6,15 @@ own, because what is made there would stay in this one.
 
 from __future__ import annotations
 
+import functools
 import json
 import subprocess
 import sys
+import tempfile
 import textwrap
 import unittest
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from suites.selftest.pytest_plugin.runs import PytestCase
 from suites.selftest.run.scripts import TREE
@@ -277,14 +280,45 @@ MODULE = """
         for row, _, _ in ROWS:
             make(row)
 
-    class Ranks(MultiProcessTestCase):
+    class Fresh(MultiProcessTestCase):
         world_size = 2
+        mode = "fresh"
+
+        @classmethod
+        def setUpClass(cls):
+            os.environ["HARNESS_RANKS"] = cls.mode
 
         def test_as_new(self):
             self.maxDiff = None
             with open("new.json") as expected:
                 self.assertEqual(seen(), json.load(expected))
+
+    class Pooled(Fresh):
+        mode = "pooled"
     """
+
+
+@functools.cache
+def seen_anew() -> dict[str, str]:
+    """What each expression of the rows says in a new process that imports the module of a test."""
+    rows = (*DROPPED, *DETECTED, *NOT_FORKED)
+    program = (
+        f"{textwrap.dedent(HEAD)}\nROWS = {[tuple(row) for row in rows]!r}\njson.dump(seen(), sys.stdout)"
+    )
+    with tempfile.TemporaryDirectory() as directory:
+        file = Path(directory, "test_rows.py")
+        file.write_text(program)
+        run = subprocess.run(
+            [sys.executable, str(file)],
+            cwd=directory,
+            env=runs.environ(Path(directory), PYTHONPATH=str(TREE)),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+    seen: dict[str, str] = json.loads(run.stdout)
+    return seen
 
 
 class RowsCase(PytestCase):
@@ -295,7 +329,9 @@ class RowsCase(PytestCase):
         listed = f"ROWS = {[tuple(row) for row in rows]!r}\n"
         source = textwrap.dedent(HEAD) + listed + textwrap.dedent(body)
         (self.project / "test_rows.py").write_text(source)
-        self.run_python("-c", "import json, test_rows; json.dump(test_rows.seen(), open('new.json', 'w'))")
+        known = seen_anew()
+        new = {row.ask: known[row.ask] for row in rows if row.ask in known}
+        (self.project / "new.json").write_text(json.dumps(new))
 
     def run_python(self, *command: str, code: int = 0, **variables: str) -> str:
         """What a command prints; it has to end with ``code``."""
@@ -318,25 +354,21 @@ class ByUnittestTest(RowsCase):
     def test_dropped(self) -> None:
         """A fork drops it, and calls nothing that was to be called at the end of its parent."""
         self.write_module(DROPPED)
-        for mode in ("fresh", "pooled"):
-            with self.subTest(mode):
-                (self.project / "ended").unlink(missing_ok=True)
-                self.run_python("-m", "unittest", "test_rows", HARNESS_RANKS=mode)
-                self.assertEqual(len((self.project / "ended").read_text().split()), 1)
+        self.run_python("-m", "unittest", "test_rows")
+        self.assertEqual(len((self.project / "ended").read_text().split()), 1)
 
     def test_detected(self) -> None:
         """A new process has not got it, and is where ranks begin."""
         self.write_module(DETECTED)
-        for mode in ("fresh", "pooled"):
-            with self.subTest(mode):
-                self.run_python("-m", "unittest", "test_rows", HARNESS_RANKS=mode)
+        self.run_python("-m", "unittest", "test_rows")
 
     def test_not_forked(self) -> None:
         """Threads and a device's context, of which a fork has but the memory."""
-        for row in NOT_FORKED:
-            with self.subTest(row.make):
-                self.write_module((row,))
-                self.run_python("-m", "unittest", "test_rows")
+        self.write_module((INHERITED[-1], *NOT_FORKED))
+        found = [clean for _, clean in self.in_forks("fork_safety.is_clean()")]
+        self.assertEqual(found, [True, *(False for _ in NOT_FORKED)])
+        self.write_module(NOT_FORKED[:1])
+        self.run_python("-m", "unittest", "test_rows")
 
     def test_by_the_runner(self) -> None:
         """So it is where a worker runs ``setUpModule``."""
@@ -355,21 +387,7 @@ class ByUnittestTest(RowsCase):
     def test_each_alone(self) -> None:
         """Each of those that have a new process made is found, by its name and no other's."""
         self.write_module(DETECTED)
-        program = """
-            import json, os, test_rows
-            from harness.system import fork_safety, torch_state
-
-            for row, _, name in test_rows.ROWS:
-                pid = os.fork()
-                if pid == 0:
-                    test_rows.make(row)
-                    found = (*torch_state.made_here(), *fork_safety.IMPORTED.changed())
-                    print(json.dumps([name, found]), flush=True)
-                    os._exit(0)
-                os.waitpid(pid, 0)
-            """
-        said = self.run_python("-c", textwrap.dedent(program)).splitlines()
-        lines = [line for line in said if line.startswith("[")]  # torch warns of some
+        lines = self.in_forks("(*torch_state.made_here(), *fork_safety.IMPORTED.changed())")
         self.assertEqual(len(lines), len(DETECTED))
         beside = {
             "default device": {"function modes"},
@@ -380,11 +398,27 @@ class ByUnittestTest(RowsCase):
             "inference mode": {"grad mode", "multithreaded backward"},
             "compiled functions": {"context variables", "operators of torch.library"},  # by dynamo's imports
         }
-        for line in lines:
-            name, found = json.loads(line)
+        for name, found in lines:
             with self.subTest(name):
                 self.assertIn(name, found)
                 self.assertLessEqual(set(found) - beside.get(name, set()), {name})
+
+    def in_forks(self, ask: str) -> list[tuple[str, Any]]:
+        """Each row's name, and what ``ask`` says in a fork of the module's process that has made it."""
+        program = f"""
+            import json, os, test_rows
+            from harness.system import fork_safety, torch_state
+
+            for row, _, name in test_rows.ROWS:
+                pid = os.fork()
+                if pid == 0:
+                    test_rows.make(row)
+                    print(json.dumps([name, {ask}]), flush=True)
+                    os._exit(0)
+                os.waitpid(pid, 0)
+            """
+        said = self.run_python("-c", textwrap.dedent(program)).splitlines()
+        return [json.loads(line) for line in said if line.startswith("[")]  # torch warns of some
 
 
 class ByPytestTest(RowsCase):
@@ -394,10 +428,8 @@ class ByPytestTest(RowsCase):
         """Ranks have neither pytest's filters of warnings nor its handlers."""
         self.write_module(DROPPED)
         (self.project / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\nlog_cli = true\n")
-        for mode in ("fresh", "pooled"):
-            with self.subTest(mode):
-                run = self.pytest("-W", "error::UserWarning", "test_rows.py", HARNESS_RANKS=mode)
-                self.assertEqual(run.counts, {"passed": 1}, run.out)
+        run = self.pytest("-W", "error::UserWarning", "test_rows.py")
+        self.assertEqual(run.counts, {"passed": 2}, run.out)
 
     def test_conftest(self) -> None:
         """What it makes when it is imported is not in ranks where no import of the module's has a part."""
@@ -409,10 +441,8 @@ class ByPytestTest(RowsCase):
             *(row.make for row in rows),
         ]
         (self.project / "conftest.py").write_text("\n".join(lines) + "\n")
-        for mode in ("fresh", "pooled"):
-            with self.subTest(mode):
-                run = self.pytest("test_rows.py", HARNESS_RANKS=mode)
-                self.assertEqual(run.counts, {"passed": 1}, run.out)
+        run = self.pytest("test_rows.py")
+        self.assertEqual(run.counts, {"passed": 2}, run.out)
 
     def test_logging_of_the_module(self) -> None:
         """What a rank logs and warns is in its output, though the handler was made for pytest's capture."""
