@@ -54,15 +54,17 @@ def batches(
     Units keep their order within a module. A batch holds units of one module with one demand and the same
     variables, and of one class where that class has a fixture. It lasts no longer than an eighth of
     ``1/slots`` of the whole (between 0.5 and 30 s), unless one unit does or its fixtures cost more than a
-    quarter of that. Units that share a fixture (``Unit.shares``) are one batch, whatever their demands and
-    however long it lasts, unless their variables or groups differ.
+    quarter of that. Units with a fixture of unknown cost are not cut: each batch would pay for it, and idle
+    slots take tests back once it has been seen (``work_sharing``). Units that share a fixture
+    (``Unit.shares``) are one batch, whatever their demands and however long it lasts, unless their variables
+    or groups differ.
     """
     units = timings.expect(units)
     fair_s = math.fsum(map(_seconds, units)) / slots / PARTS_PER_SLOT
     target_s = min(LONGEST_S, max(SHORTEST_S, fair_s))
     pieces: list[tuple[Unit, ...]] = []
     for group in _groups(units):
-        limit_s = max(target_s, WORK_PER_FIXTURE * _fixtures_s(group[0], timings))
+        limit_s = _limit_s(group[0], timings, target_s)
         if isolate:
             pieces.extend((unit,) for unit in group)
         elif group[0].shares:
@@ -113,6 +115,13 @@ def _demand_of(units: Sequence[Unit]) -> Demand:
 def _fixtures_s(unit: Unit, timings: Timings) -> float:
     """The seconds of a batch's fixtures, without the module's import, which the zygote has done already."""
     return math.fsum(timings.fixtures.get(key, 0.0) for key in unit.fixtures)
+
+
+def _limit_s(unit: Unit, timings: Timings, target_s: float) -> float:
+    """The longest that a batch with this unit's fixtures may take."""
+    if any(key not in timings.fixtures for key in unit.fixtures):
+        return math.inf
+    return max(target_s, WORK_PER_FIXTURE * _fixtures_s(unit, timings))
 
 
 def _pieces(group: Sequence[Unit], limit_s: float) -> Iterator[tuple[Unit, ...]]:

@@ -83,11 +83,20 @@ class BatchesTest(unittest.TestCase):
 
     def test_a_dear_fixture_makes_larger_batches_and_counts(self) -> None:
         units, known = many(40, SHORTEST_S / 2, fixtures=("m.C",))
-        cheap = batches(units, known, 8)
+        cheap = batches(units, replace(known, fixtures={"m.C": 0.0}), 8)
         dear = batches(units, replace(known, fixtures={"m.C": 2.0}), 8)
         self.assertEqual({len(item.units) for item in cheap}, {2})
         self.assertEqual([len(item.units) for item in dear], [32, 8])
         self.assertAlmostEqual(dear[0].expected_s, 2.0 + 32 * SHORTEST_S / 2)
+
+    def test_a_fixture_of_unknown_cost_keeps_its_tests_together(self) -> None:
+        """Of a module as of a class; it can be isolated all the same."""
+        units, known = many(40, 1.0, fixtures=("m", "m.C"))
+        for fixtures in ({}, {"m": 0.0}, {"m.C": 0.0}):
+            with self.subTest(fixtures):
+                found = batches(units, replace(known, fixtures=fixtures), 8)
+                self.assertEqual([len(item.units) for item in found], [40])
+        self.assertEqual(len(batches(units, known, 8, isolate=True)), 40)
 
     def test_what_shares_a_fixture_is_never_parted(self) -> None:
         """Such tests are one batch, in their order, whatever they take of the machine; others are cut."""
