@@ -52,6 +52,7 @@ setup(
     extras_require={
         "migrate": ["libcst>=1.8"],
         "completion": ["shtab>=1.7"],
+        "stacks": ["py-spy>=0.4"],
         "suites": ["transformers>=4.50"],
         "test": ["coverage>=7.4", "pytest>=8", "pytest-xdist>=3.6"],
         "dev": ["ruff", "mypy", "vulture"],

@@ -36,6 +36,9 @@ _WAIT, _END = (_SIZE - 16) // 8, (_SIZE - 8) // 8
 OWN_WORK, UNSEEN, _BOUNDED, _RAISED, _REFUSED, BY_LIBRARY = 1, 2, 4, 8, 16, 32
 _FLAGS_AT, _FLAGS = 16, Struct("=H")
 _LENGTH = Struct("=I")
+# Behind the head and the next two: when the test ended on the monotonic clock (0.0: it has not), and the
+# offset of its name among the texts. As indices of those arrays.
+_ENDED, _NAME = 6, 7
 # In the copy of a log of a rank on another host, behind the head: when that host last looked at the rank's
 # process, on this host's monotonic clock (0.0: never), and what it saw, as a sum of the next three.
 _OBSERVED = Struct("=dI")
@@ -50,13 +53,18 @@ _ENCODER = json.JSONEncoder(separators=(",", ":"))
 _NO_TEXT = 0
 
 
-def memory_file() -> int:
+# What the names of memory files begin with. A person who looks at a run finds the logs by it (harness/look).
+FILE_NAME = "harness-calls"
+
+
+def memory_file(of: str = "", rank: int = 0) -> int:
     """Makes the memory file of one rank's log, and returns its descriptor.
 
+    ``of`` tells the rank's set from others of this process, for who looks at it from outside.
     The rank maps it and would die of SIGBUS in its next call, so nobody may shrink it, where the kernel can
     forbid that.
     """
-    memory = os.memfd_create("harness-calls", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    memory = os.memfd_create(f"{FILE_NAME}.{of}.{rank}", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     os.ftruncate(memory, LOG_BYTES)
     with contextlib.suppress(OSError):  # some sandboxes have no seals: such a rank harms itself alone
         fcntl.fcntl(memory, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
@@ -84,6 +92,8 @@ class CallLog:
             self._known.clear()
             self.edition += 1
         _HEAD.pack_into(self._memory, 0, 0, 0, 0.0, self._used)
+        self._times[_ENDED] = 0.0
+        self._numbers[_NAME] = _NO_TEXT
         self._changes = 0
 
     @property
@@ -95,9 +105,14 @@ class CallLog:
         """The last ``count`` calls, oldest first; fewer where the ring has dropped some."""
         return read(self._memory)[-count:] if count else ()
 
-    def begin_test(self) -> None:
-        """Records that the rank has all that it needs, and begins its test."""
+    def begin_test(self, name: str = "") -> None:
+        """Records that the rank has all that it needs, and begins its test, which people know by ``name``."""
+        self._numbers[_NAME] = self.text(name)
         self._times[_BEGAN] = monotonic()
+
+    def end_test(self) -> None:
+        """Records that the rank is done with its test, and only has to report."""
+        self._times[_ENDED] = monotonic()
 
     def text(self, value: str | Signature) -> int:
         """The number of a text or a signature in this log, which is written there at its first use."""
@@ -201,6 +216,14 @@ def read_head(memory: int | mmap.mmap) -> Head:
     """The head of a log, of which the rank may have cut off a part or all."""
     count, changes, began, _ = _HEAD.unpack(_read(memory, 0, _HEAD.size))
     return Head(count, changes, began if 0.0 < began < math.inf else None)
+
+
+def read_test(memory: int) -> tuple[str, bool]:
+    """The name of a log's test, "" where it is unknown, and whether the rank has ended that test."""
+    head = memoryview(_read(memory, 0, _FIRST))
+    name, used = head.cast("Q")[_NAME], head.cast("Q")[_TEXT_BYTES]
+    texts = _read(memory, _TEXTS, min(used, LOG_BYTES - _TEXTS))
+    return _place(_text(texts, name)), head.cast("d")[_ENDED] != 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from harness.communication.matching import (
     unequal_messages,
 )
 from harness.communication.unmatched import misdirected, tags_differ, unset_text
-from harness.communication.wait_graph import RankView, Waiting, prove
+from harness.communication.wait_graph import RankView, Waiting, waits_now
 
 K = TypeVar("K")
 
@@ -54,9 +54,10 @@ def explain(states: Sequence[RankState], *, over: bool = False) -> Explanation |
     """
     calls: CallsByRank = {state.rank: state.calls for state in states}
     by_rank = {state.rank: state for state in states}
-    waiting = _waiting(states)
+    views = [RankView(s.rank, s.calls, settled=s.finished or bool(s.gone)) for s in states]
+    waiting = waits_now(views)
     if over and not waiting:
-        waiting = _waiting(states, over=True)
+        waiting = waits_now(views, over=True)
     differing = _difference_in(calls, waiting)
     if not waiting:
         return differing
@@ -106,14 +107,6 @@ def _same_call(call: Call, last: Call) -> bool:
     collectives = call.kind is last.kind is Kind.COLLECTIVE
     parts = (one.group_key, one.operation, call.number) == (other.group_key, other.operation, last.number)
     return call is last or (collectives and parts)
-
-
-def _waiting(states: Sequence[RankState], *, over: bool = False) -> dict[int, Waiting]:
-    """The ranks that wait for others, as if no rank but those could move; ``over`` as of ``prove``."""
-    views = [RankView(s.rank, s.calls, settled=s.finished or bool(s.gone)) for s in states]
-    moving = {view.rank for view in views if not view.settled and not view.waiting()}
-    assumed = [RankView(v.rank, v.calls, settled=v.settled or v.rank in moving) for v in views]
-    return {each.rank: each for each in prove(assumed, until_s=0.0, over=over)}
 
 
 # -- arguments that differ

@@ -124,6 +124,13 @@ def prove(views: Sequence[RankView], until_s: float, *, over: bool = False) -> t
     return tuple(Waiting(rank, needs[rank][0], needs[rank][1].ranks) for rank in sorted(stuck))
 
 
+def waits_now(views: Sequence[RankView], *, over: bool = False) -> dict[int, Waiting]:
+    """The ranks that wait for others, as if no rank but those could move; ``over`` as of ``prove``."""
+    moving = {view.rank for view in views if not view.settled and not view.waiting()}
+    assumed = [RankView(v.rank, v.calls, settled=v.settled or v.rank in moving) for v in views]
+    return {each.rank: each for each in prove(assumed, until_s=0.0, over=over)}
+
+
 def _first_hopeless(found: Sequence[tuple[Call, _Need]]) -> tuple[Call, _Need]:
     """Of several calls that all have to end, the one that needs most: the first that is not free."""
     return next((each for each in found if not each[1].free), found[0])

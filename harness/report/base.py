@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -123,6 +123,9 @@ class Reporter(Protocol):
     def message(self, text: str) -> None:
         """A notice or warning of the harness itself, one line."""
 
+    def show(self, lines: Sequence[str]) -> None:
+        """What a person has asked for while the run goes, as lines; it is no part of the run's reports."""
+
     def tick(self, now_s: float) -> None:
         """Called about once a second with the monotonic time."""
 
@@ -147,6 +150,9 @@ class QuietReporter:
         """Nothing is shown."""
 
     def message(self, text: str) -> None:
+        """Nothing is shown."""
+
+    def show(self, lines: Sequence[str]) -> None:
         """Nothing is shown."""
 
     def tick(self, now_s: float) -> None:

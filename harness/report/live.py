@@ -112,6 +112,10 @@ class LiveReporter:
         """Prints the message at once above the live part."""
         self._print([Line(f"note: {visible(text)}", "warn")])
 
+    def show(self, lines: Iterable[str]) -> None:
+        """Prints the lines above the live part."""
+        self._print([Line(visible(line)) for line in lines])
+
     def tick(self, now_s: float) -> None:
         """Draws the live part again."""
         self._draw(now_s, at_once=True)

@@ -76,6 +76,10 @@ class PlainReporter:
         """Prints the message at once."""
         self._write([Line(f"note: {visible(text)}")])
 
+    def show(self, lines: Iterable[str]) -> None:
+        """Prints the lines at once, ``-q`` or not: somebody has asked for them."""
+        self._write([Line(visible(line)) for line in lines])
+
     def tick(self, now_s: float) -> None:
         """Prints a line of progress when one is due, and heartbeat lines."""
         if self._verbosity < 0:

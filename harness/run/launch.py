@@ -13,6 +13,7 @@ from harness import coverage_hook, environment
 from harness.cases.verdict import left_behind
 from harness.communication.checks import Finding
 from harness.errors import UsageError
+from harness.look.on_signal import shown_on_signal
 from harness.merging import MergeRules, merge, with_communication
 from harness.outcomes import Status, TestOutcome, lost_a_peer
 from harness.protocol import Launch
@@ -57,7 +58,8 @@ def run(options: Options, command: str) -> Ended:
         started = monotonic()
         ranks = FreshRanks(job)
         try:
-            result = ranks.join(RULES)
+            with shown_on_signal(job.test_id):
+                result = ranks.join(RULES)
         finally:
             ranks.close()
     if result.server_lost:

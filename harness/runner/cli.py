@@ -17,13 +17,17 @@ from harness.runner.exit_codes import ExitCode
 from harness.runner.options import parse, program
 from harness.system import standard_output
 
-# The first words of command lines that are not for tests: a script on ranks, a change of imports, a
-# comparison of conformance reports, one run of many shards, and the draft of a target.
-RUN = "run"
-MIGRATE = "migrate"
-CONFORMANCE = "conformance"
-MERGE = "merge"
-TARGET = "target"
+# The first words of command lines that are not for tests, and the modules that have their functions main: a
+# script on ranks, a change of imports, a comparison of conformance reports, one run of many shards, the draft
+# of a target, a look at ranks that run.
+COMMANDS = {
+    "run": lambda: importlib.import_module("harness.run.cli"),
+    "migrate": lambda: importlib.import_module("harness.migrate.cli"),
+    "conformance": lambda: importlib.import_module("harness.conformance.cli"),
+    "merge": lambda: importlib.import_module("harness.merge.cli"),
+    "target": lambda: importlib.import_module("harness.drafting.cli"),
+    "look": lambda: importlib.import_module("harness.look.cli"),
+}
 
 _KEPT = "what had finished is in the run's journal"
 # What to do where the system has refused something.
@@ -58,7 +62,7 @@ def _obey(words: Sequence[str]) -> int:
 
     A run of tests needs no reader: its exit code is its verdict.
     """
-    if words[:1] in ([RUN], [MIGRATE], [CONFORMANCE], [MERGE], [TARGET]):
+    if words and words[0] in COMMANDS:
         return _command(words[0], words[1:])
     options = parse(words)
     from harness.runner.command import execute  # imported late: --help and usage errors do not need it
@@ -71,20 +75,10 @@ def _obey(words: Sequence[str]) -> int:
 
 
 def _command(name: str, words: Sequence[str]) -> int:
-    """Runs ``torch-harness run``, ``migrate``, ``conformance``, ``merge`` or ``target`` in place of tests."""
+    """Runs one of ``COMMANDS`` in place of tests."""
     program = os.path.basename(sys.argv[0])
     prog = f"python {program} {name}" if program.endswith(".py") else f"torch-harness {name}"
-    if name == RUN:
-        code: int = importlib.import_module("harness.run.cli").main(words, prog)
-    elif name == CONFORMANCE:
-        code = importlib.import_module("harness.conformance.cli").main(words, prog)
-    elif name == MERGE:
-        code = importlib.import_module("harness.merge.cli").main(words, prog)
-    elif name == TARGET:
-        code = importlib.import_module("harness.drafting.cli").main(words, prog)
-    else:
-        code = importlib.import_module("harness.migrate.cli").main(words, prog)
-    return code
+    return int(COMMANDS[name]().main(words, prog))
 
 
 def _unhandled(remedy: str | None) -> int:

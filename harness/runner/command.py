@@ -32,6 +32,7 @@ from harness.runner.exit_codes import ExitCode
 from harness.runner.interrupts import Interrupts
 from harness.runner.invocation import Invocation, failed_last, resolve
 from harness.runner.journal import Journal
+from harness.runner.looks import Looks, has_terminal
 from harness.runner.plan import Plan
 from harness.runner.reporters import Reporters, build
 from harness.runner.rules import applied, reruns_of, rules_of
@@ -57,8 +58,9 @@ def execute(options: argparse.Namespace, argv: Sequence[str]) -> int:
     if options.show_config:
         standard_output.write_out("".join(f"{line}\n" for line in lines_of(invocation)))
         return ExitCode.OK
-    with Interrupts() as interrupts:
-        return _execute(invocation, interrupts)
+    terminal = 0 if has_terminal(0) and not invocation.streams else None
+    with Interrupts() as interrupts, Looks(terminal) as looks:
+        return _execute(invocation, interrupts, looks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,7 @@ class Found:
     there: Mapping[str, frozenset[str]]
 
 
-def _execute(invocation: Invocation, interrupts: Interrupts) -> int:
+def _execute(invocation: Invocation, interrupts: Interrupts, looks: Looks) -> int:
     options, root = invocation.options, suites_root()
     if invocation.ids == ():
         print("nothing to run: nothing failed in the last run")
@@ -109,7 +111,7 @@ def _execute(invocation: Invocation, interrupts: Interrupts) -> int:
         if not found.selected.units:
             print(_why_nothing(found, shard), file=sys.stderr)
             return _nothing(found)
-        return _run(invocation, found, zygote_owner, interrupts)
+        return _run(invocation, found, zygote_owner, interrupts, looks)
 
 
 def _paths(invocation: Invocation, want: collection.Wanted, root: Path) -> list[str]:
@@ -239,7 +241,9 @@ def _list(found: Found, *, as_json: bool) -> int:
 # -- running
 
 
-def _run(invocation: Invocation, found: Found, zygote_owner: ZygoteOwner, interrupts: Interrupts) -> int:
+def _run(
+    invocation: Invocation, found: Found, zygote_owner: ZygoteOwner, interrupts: Interrupts, looks: Looks
+) -> int:
     """Runs the selected tests, with journal and reports."""
     with contextlib.ExitStack() as stack:
         directory, troubles = _directory(invocation)
@@ -257,8 +261,9 @@ def _run(invocation: Invocation, found: Found, zygote_owner: ZygoteOwner, interr
         for trouble in (*troubles, *more):
             reporters.trouble(trouble)
         workers = Workers(interrupts)
+        looks.watched_by(workers.watch, workers.unwatch)
         session = Session(
-            _setup(invocation, found, directory), plan, zygote_owner, workers, record_keeper, reporters
+            _setup(invocation, found, directory), plan, zygote_owner, workers, record_keeper, reporters, looks
         )
         stack.enter_context(
             interrupts.handled(

@@ -53,6 +53,11 @@ class Reporters:
         self.failures.append(text)
         self.message(text)
 
+    def show(self, lines: Sequence[str]) -> None:
+        """Shows what a person has asked for."""
+        for reporter in self._reporters:
+            reporter.show(lines)
+
     def tick(self, now_s: float) -> None:
         """Tells the reporters the time, about once a second."""
         for reporter in self._reporters:

@@ -20,6 +20,7 @@ from typing import Any
 
 from harness.configuration.override import Rule
 from harness.conformance.known import judged
+from harness.look.report import RunningTest
 from harness.record import TestRecord
 from harness.report.base import TestStarted
 from harness.runner.controller_records import cut_short, never_began
@@ -34,6 +35,7 @@ from harness.runner.events import (
     ZygoteGone,
 )
 from harness.runner.journal import Journal
+from harness.runner.looks import Looks
 from harness.runner.messages import Fork, Item
 from harness.runner.plan import Attempt, Plan
 from harness.runner.queue import Queue
@@ -92,8 +94,12 @@ class Session:
         workers: Workers,
         journal: Journal | None,
         reporters: Reporters,
+        looks: Looks | None = None,
     ) -> None:
+        """``looks`` are the requests of a person who wants to see what runs; None: nobody is heard."""
         self._setup = setup
+        self._looks = looks
+        self._began_s = time.monotonic()
         self._plan = plan
         self._zygote_owner, self._workers = zygote_owner, workers
         self._journal, self._reporters = journal, reporters
@@ -127,6 +133,7 @@ class Session:
             until_s = min(next_tick_s, self._queue.next_due_s, self._next_look_s)
             for event in self._workers.wait(until_s):
                 self._handle(event)
+            self._look()
             now = time.monotonic()
             if now >= next_tick_s:
                 if not self._setup.options.terminal:  # a debugger's prompt may stand there
@@ -134,6 +141,18 @@ class Session:
                 next_tick_s = now + TICK_S
             if asked_to_end() and not self.interrupted:
                 self._interrupt()
+
+    def _look(self) -> None:
+        """Begins a look at the run that a person has asked for, and shows the one that is ready."""
+        if self._looks is None:
+            return
+        if self._looks.asked:
+            running = [w for w in self._workers.all if w.current is not None]
+            tests = [RunningTest(w.current.id, w.pid, w.began_s, w.label) for w in running if w.current]
+            self._looks.begin(tests, len(self.records), self._began_s)
+        lines = self._looks.answers()
+        if lines:
+            self._reporters.show(lines)
 
     def _go_on(self, ready: Mapping[str, TestRecord]) -> bool:
         """Starts the batches that can start; returns False where the run is over."""

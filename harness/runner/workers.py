@@ -94,6 +94,15 @@ class Workers:
         self._awake_s = time.monotonic()  # when it last began to wait, or to do other things
         self._since_s = 0.0  # no test is overdue for what it did before
 
+    def watch(self, source: int, ready: Callable[[], object]) -> None:
+        """Makes ``wait`` return early and call ``ready`` when a descriptor of somebody else's is readable."""
+        self._selector.register(source, selectors.EVENT_READ, ready)
+
+    def unwatch(self, source: int) -> None:
+        """Takes back ``watch``; nothing happens for what is not watched."""
+        with contextlib.suppress(KeyError):
+            self._selector.unregister(source)
+
     def __enter__(self) -> Workers:
         return self
 

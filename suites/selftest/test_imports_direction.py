@@ -133,13 +133,15 @@ TABLE = (
             *("system.garbage", "system.standard_output"),
         ),
     ),
+    # Ranks that run, seen from outside.
+    Part("look", ("look",), ("values", "communication", "system")),
     # Of ranks their deadlines alone: a worker's deadline leaves room for them.
     Part(
         "runner",
         ("runner",),
         (
             *(*LOW, "report", "requirements", "system", "ranks.deadlines", "targets", "conformance", "hosts"),
-            "configuration",
+            *("configuration", "look"),
         ),
     ),
     # Hooks of pytest: what a test is comes from the cases, what it takes and which shard it is in from the
@@ -159,7 +161,7 @@ TABLE = (
         ("run",),
         (
             *(*FOR_RANKS, "report.failure", "ranks", "ranks.processes"),
-            *("cases.verdict", "runner.exit_codes", "configuration"),
+            *("cases.verdict", "runner.exit_codes", "configuration", "look"),
         ),
     ),
     # Reads the directories of runs, and writes one as a run does.
@@ -196,6 +198,7 @@ BY_NAME = {
     ("runner.cli", "conformance.cli"),  # `torch-harness conformance`, the same
     ("runner.cli", "merge.cli"),  # `torch-harness merge`, the same
     ("runner.cli", "drafting.cli"),  # `torch-harness target`, the same
+    ("runner.cli", "look.cli"),  # `torch-harness look`, the same
     ("pytest_plugin.plugin", "dropin"),
     ("ranks.processes.module_import", "dropin"),
     ("ranks.processes.preload", "tensors"),  # where a test has imported torch, before ranks are forked
@@ -208,6 +211,7 @@ WITHOUT_TORCH = {
     "conformance",
     "system",
     "runner",
+    "look",
     "run",
     "migrate",
     "merge",

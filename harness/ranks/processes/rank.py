@@ -132,7 +132,7 @@ def _run(
         cells.install(request.cells, assignment.rank, request.world_size)
         # A pooled rank's next test starts with the original filters.
         with recording(log, restart=not request.keeps_group, values=values), warnings.catch_warnings():
-            log.begin_test()
+            log.begin_test(f"{request.module.name}.{request.qualname}.{test.method}")
             case._run(  # upstream's entry point, which every launched class has
                 assignment.rank, test.method, test.file_name, channel, **request.kwargs
             )
@@ -143,6 +143,7 @@ def _run(
     final = final_result(channel.result, ending, channel.texts)
     if os.getpid() != pid:  # a child that the test forked must not report for the rank
         exit_forked_child(final)
+    log.end_test()
     return final
 
 

@@ -113,7 +113,7 @@ class RankSet:
             near, far = (undo.enter_context(end) for end in socket_pair())
             output, output_far = _open_pipe(undo)
             stack, stack_far = _open_pipe(undo)
-            log = call_log.memory_file()
+            log = call_log.memory_file(f"processes-{self.events.fileno()}", rank)
             undo.callback(os.close, log)
             log_far = os.dup(log)
             undo.pop_all()

@@ -178,6 +178,20 @@ class MemoryFileTest(unittest.TestCase):
         log.clear()
         self.assertIsNone(call_log.read_head(self.file).began_s)
 
+    def test_end_and_name(self) -> None:
+        """A rank notes what its test is called, and that it is done with it, until the next is cleared."""
+        log = CallLog(mmap.mmap(self.file, call_log.LOG_BYTES))
+        log.clear()
+        self.assertEqual(call_log.read_test(self.file), ("", False))
+        log.begin_test("m.T.test")
+        self.assertEqual(call_log.read_test(self.file), ("m.T.test", False))
+        log.begin(log.text(ALL_REDUCE), 0, 1)
+        log.end_test()
+        self.assertEqual(call_log.read_test(self.file), ("m.T.test", True))
+        self.assertEqual([c.signature for c in call_log.read(self.file)], [ALL_REDUCE])
+        log.clear()
+        self.assertEqual(call_log.read_test(self.file), ("", False))
+
     def test_cut_off(self) -> None:
         """A file that was shrunk is an empty log, or as much of it as there still is."""
         copy = os.memfd_create("unsealed")
@@ -187,6 +201,7 @@ class MemoryFileTest(unittest.TestCase):
             with self.subTest(size=size):
                 os.ftruncate(copy, size)
                 self.assertLessEqual(len(call_log.read(copy)), 1)
+                self.assertEqual(call_log.read_test(copy), ("", False))
         self.assertEqual(call_log.read(copy), ())
 
 

@@ -1,0 +1,1 @@
+"""Tests of looks at runs that go on, from outside."""
