@@ -24,13 +24,14 @@ import socket
 import time
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from harness.errors import LaunchError, ProtocolError
 from harness.hosts import key
-from harness.hosts.connection import Connection, HostGone, dial
-from harness.hosts.handshake import HandshakeError, Purpose
-from harness.hosts.hosts import Host, from_text
+from harness.hosts.connection import HostGone
+from harness.hosts.handshake import HandshakeError
+from harness.hosts.hosts import from_text
+from harness.hosts.link import PING_EVERY_S, Link, connect
 from harness.hosts.loop import Loop
 from harness.hosts.messages import (
     Began,
@@ -40,10 +41,7 @@ from harness.hosts.messages import (
     HostSwept,
     Message,
     NotBegun,
-    Ping,
-    Pong,
     RankEnded,
-    Settled,
     Stream,
     ToSignal,
 )
@@ -56,24 +54,8 @@ from harness.system import posix
 from harness.system.server_process import Parent
 from harness.wire import recv_fds, recv_frame
 
-# Seconds between two pings.
-PING_EVERY_S = 1.0
-# How often the clocks are compared when a session begins; the quickest answer counts.
-_CLOCK_LOOKS = 5
-# Bytes of a host's ranks that wait for the parent, above which no more are read from that host.
-_MOST_WAITING = 16 * 1024 * 1024
 # The file in a parent's scratch directory by which a host knows that it sees the same directory.
 TOKEN_FILE = "hosts-token"
-
-
-@dataclass(slots=True)
-class Link:
-    """A host with which this process has a session; ``shift_s`` is what to add to its clock for ours."""
-
-    host: Host
-    connection: Connection
-    shift_s: float
-    paused: bool = False
 
 
 class Relay:
@@ -98,14 +80,14 @@ class Relay:
         """Relays until the parent has ended; the hosts' ranks end with the connections."""
         self._loop.on_read(self._control.fileno(), self._take_request)
         for link in self._links.values():
-            self._read_from(link)
+            self._attach(link)
         try:
             while self._control.fileno() >= 0:
                 self._ping_when_due()
                 self._loop.step(max(0.0, self._ping_at_s - time.monotonic()))
         finally:
             for link in self._links.values():
-                link.connection.close()
+                link.close()
             if self._scratch is not None and not self._dismissed:
                 shutil.rmtree(self._scratch, ignore_errors=True)
 
@@ -157,7 +139,7 @@ class Relay:
         names = [link.host.name for link in chosen]
         for link in chosen:
             own = replace(request, ranks=launch.ranks_on(link.host.name))
-            self._send(link, Begin(launch.number, encode(own).decode(), token, names, store))
+            link.send(Begin(launch.number, encode(own).decode(), token, names, store))
 
     def _said(self, launch: RelayedLaunch, rank: int | None, what: bytes | Signal | None) -> None:
         """Passes on what the parent says to a rank or of one; its end of the launch to all hosts."""
@@ -174,44 +156,24 @@ class Relay:
 
     def _send_to(self, name: str, message: Message) -> None:
         if name in self._links:
-            self._send(self._links[name], message)
+            self._links[name].send(message)
 
-    def _send(self, link: Link, message: Message) -> None:
-        try:
-            link.connection.send(message)
-        except HostGone as error:
-            self._lose(link, str(error))
-            return
-        if link.connection.waiting:
-            self._loop.on_write(link.connection.fileno(), lambda: self._flush(link))
+    def _attach(self, link: Link) -> None:
+        link.attach(
+            self._loop,
+            lambda message: self._take(link, message),
+            lambda why: self._lose(link, why),
+            lambda: self._taken(link),
+        )
 
-    def _flush(self, link: Link) -> None:
-        try:
-            link.connection.flush()
-        except HostGone as error:
-            self._lose(link, str(error))
-            return
-        if not link.connection.waiting:
-            self._loop.no_write(link.connection.fileno())
-
-    def _read_from(self, link: Link) -> None:
-        self._loop.on_read(link.connection.fileno(), lambda: self._hear(link))
-
-    def _hear(self, link: Link) -> None:
-        try:
-            for message in link.connection.receive():
-                self._take(link, message)
-        except HostGone as error:
-            self._lose(link, str(error))
-        except (ProtocolError, ValueError, IndexError) as error:
-            self._lose(link, f"it sent what is no message: {error}"[:300])
-        else:
-            self._pause_if_full(link)
+    def _taken(self, link: Link) -> None:
+        self._pause_if_full(link)
         self._forget_done()
 
+    def _pause_if_full(self, link: Link) -> None:
+        link.pause_above(sum(launch.waiting_from(link.host.name) for launch in self._launches.values()))
+
     def _take(self, link: Link, message: Message) -> None:
-        if isinstance(message, Pong):
-            return
         launch = self._launches.get(message.launch) if hasattr(message, "launch") else None
         name = link.host.name
         if launch is None:
@@ -234,13 +196,9 @@ class Relay:
 
     def _lose(self, link: Link, reason: str) -> None:
         name = link.host.name
-        if self._links.get(name) is not link:
-            return
         why = f"host {name} was lost: {reason}"
         self._lost[name] = why
         del self._links[name]
-        self._loop.forget(link.connection.fileno())
-        link.connection.close()
         for launch in list(self._launches.values()):
             launch.lose(name, why)
         self._forget_done()
@@ -248,20 +206,8 @@ class Relay:
     def _forget_done(self) -> None:
         for number in [number for number, launch in self._launches.items() if launch.done]:
             del self._launches[number]
-        for link in self._links.values():
-            if link.paused:
-                self._pause_if_full(link)
-
-    def _pause_if_full(self, link: Link) -> None:
-        """Reads no more of a host while its ranks have said more than the parent takes."""
-        waiting = sum(launch.waiting_from(link.host.name) for launch in self._launches.values())
-        if waiting > _MOST_WAITING and not link.paused:
-            link.paused = True
-            self._loop.no_read(link.connection.fileno())
-        elif waiting < _MOST_WAITING // 2 and link.paused:
-            link.paused = False
-            link.connection.heard_s = time.monotonic()
-            self._read_from(link)
+        for link in list(self._links.values()):
+            self._pause_if_full(link)
 
     def _ping_when_due(self) -> None:
         now = time.monotonic()
@@ -270,13 +216,9 @@ class Relay:
         self._ping_at_s = now + PING_EVERY_S
         self._forget_done()
         for link in list(self._links.values()):
-            silent_s = link.connection.silent_s()
             # While its server imports a module, a host does not answer.
-            busy = link.paused or any(link.host.name in each.starting for each in self._launches.values())
-            if silent_s > self._lost_after_s and not busy:
-                self._lose(link, f"it has said nothing for {silent_s:.0f} s")
-            else:
-                self._send(link, Ping(now))
+            busy = any(link.host.name in each.starting for each in self._launches.values())
+            link.ping(self._lost_after_s, busy=busy)
 
 
 def _token(scratch: str | None) -> str:
@@ -288,26 +230,6 @@ def _token(scratch: str | None) -> str:
         file.write(secrets.token_hex(16))
     with open(path, encoding="utf-8") as file:
         return file.read()
-
-
-def connect(host: Host, secret: bytes, lost_after_s: float) -> Link:
-    """Begins a session with a host's agent; HostGone or HandshakeError where that is impossible."""
-    connection = dial(host.address, host.port, secret, Purpose.SESSION)
-    try:
-        shifts = []
-        for _ in range(_CLOCK_LOOKS):
-            connection.send(Ping(time.monotonic()))
-            answer = connection.receive_one(lost_after_s)
-            back_s = time.monotonic()
-            if not isinstance(answer, Pong):
-                raise HostGone(f"it sent {answer!r} as the first message")
-            shifts.append((back_s - answer.sent_s, (back_s + answer.sent_s) / 2 - answer.own_s))
-        shift_s = min(shifts)[1]
-        connection.send(Settled(shift_s, lost_after_s))
-    except BaseException:
-        connection.close()
-        raise
-    return Link(host, connection, shift_s)
 
 
 def serve(control: socket.socket, parent: Parent, hosts: str, key_file: str, lost_after_s: float) -> None:

@@ -4,30 +4,25 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 import unittest
 from dataclasses import replace
 
 from harness.errors import LaunchError
-from harness.hosts.connection import Connection, listen
-from harness.hosts.handshake import Purpose
+from harness.hosts.connection import Connection
 from harness.hosts.hosts import Host
-from harness.hosts.listener import Listener
+from harness.hosts.link import Link
 from harness.hosts.messages import (
     Began,
     Data,
     HostSwept,
     Message,
-    Ping,
-    Pong,
     RankEnded,
-    Settled,
     Stream,
     encode,
 )
 from harness.protocol import HostLost, Launch, ModuleRef
 from harness.protocol import decode as decode_protocol
-from harness.ranks.hosts.relay import Link, Relay, connect
+from harness.ranks.hosts.relay import Relay
 from harness.ranks.processes.rank_set import RankSet
 from harness.wire import framed, recv_frame, socket_pair
 
@@ -35,37 +30,6 @@ KEY = b"k" * 32
 # Seconds by which the played host's clock is behind, and what only a broken self-test waits.
 BEHIND_S, LONG_S = 1000.0, 300.0
 REQUEST = Launch(ModuleRef("m"), "C", "t", 1, "", {}, "/", [], [])
-
-
-class ConnectTest(unittest.TestCase):
-    """How ``connect`` begins a session."""
-
-    def test_clock(self) -> None:
-        """The difference of the clocks is found within the time of a round trip, and told to the host."""
-        listener = Listener(listen("127.0.0.1"), KEY, Purpose.SESSION)
-        self.addCleanup(listener.close)
-        host = Host("a", "127.0.0.1", listener._socket.getsockname()[1], 1, 2)
-        settled: list[Message] = []
-
-        def be_host() -> None:
-            came: list[Connection] = []
-            while not came:
-                came += [connection for connection, _ in listener.enter()]
-            while not settled:
-                for message in came[0].receive():
-                    if isinstance(message, Ping):
-                        came[0].send(Pong(message.sent_s, time.monotonic() - BEHIND_S))
-                    else:
-                        settled.append(message)
-            came[0].close()
-
-        thread = threading.Thread(target=be_host)
-        thread.start()
-        link = connect(host, KEY, LONG_S)
-        thread.join()
-        link.connection.close()
-        self.assertAlmostEqual(link.shift_s, BEHIND_S, delta=LONG_S)
-        self.assertEqual(settled, [Settled(link.shift_s, LONG_S)])
 
 
 class HostTest(unittest.TestCase):
