@@ -119,6 +119,15 @@ class Call:
         """What the call waits for."""
         return self.signature.kind
 
+    def shifted(self, seconds: float) -> Call:
+        """The call with its times on a clock that shows so many seconds more."""
+        return dataclasses.replace(
+            self,
+            started_s=self.started_s + seconds,
+            waiting_s=None if self.waiting_s is None else self.waiting_s + seconds,
+            ended_s=None if self.ended_s is None else self.ended_s + seconds,
+        )
+
     @property
     def waits(self) -> bool:
         """Whether the rank waits for this call."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from harness.calls import Call, Signature, call_from_json
@@ -165,6 +165,28 @@ def _subtest(value: Mapping[str, Any]) -> SubtestRecord:
     known = checked(SubtestRecord, {name: value[name] for name in _SUBTEST_FIELDS if name in value})
     ranks = tuple(value.get("ranks", ()))
     return SubtestRecord(**{**known, "status": Status(value["status"]), "ranks": ranks})
+
+
+def shifted(record: TestRecord, seconds: float) -> TestRecord:
+    """The record of another host, with ``seconds`` added to its times on the monotonic clock."""
+    if not seconds:
+        return record
+    return replace(
+        record,
+        started_s=record.started_s + seconds,
+        ranks=tuple(_rank_shifted(rank, seconds) for rank in record.ranks),
+    )
+
+
+def _rank_shifted(rank: RankRecord, seconds: float) -> RankRecord:
+    started_s = None if rank.started_s is None else rank.started_s + seconds
+    return replace(rank, started_s=started_s, calls=tuple(call.shifted(seconds) for call in rank.calls))
+
+
+def on_host(record: TestRecord, host: str) -> TestRecord:
+    """The record of a test whose process was on a host, as its ranks were unless they say otherwise."""
+    ranks = tuple(rank if rank.host else replace(rank, host=host) for rank in record.ranks)
+    return replace(record, ranks=ranks, extra={**record.extra, "host": host})
 
 
 def dumps(record: TestRecord) -> str:

@@ -31,7 +31,8 @@ from harness.hosts.listener import Listener
 from harness.hosts.loop import Loop
 from harness.hosts.messages import Arrived, Goodbye, TurnedAway, Welcome
 from harness.hosts.versions import versions
-from harness.system import posix
+from harness.requirements.probes import probe_system
+from harness.system import posix, processors
 from harness.wire import socket_pair
 
 # Seconds between two attempts to reach a controller that may not be there yet.
@@ -46,7 +47,10 @@ _MOST_SESSIONS = 512
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What an agent is started with. ``address`` "" means the one by which it reaches the controller."""
+    """What an agent is started with. ``address`` "" means the one by which it reaches the controller.
+
+    ``slots``, ``accelerators`` and ``own`` are as in ``Arrived``.
+    """
 
     controller: str
     port: int
@@ -54,6 +58,8 @@ class Options:
     slots: int
     address: str = ""
     wait_s: float = 120.0
+    accelerators: int = 0
+    own: bool = False
 
 
 class Lost(HarnessError):
@@ -112,6 +118,10 @@ class Agent:
                 store_port,
                 options.slots,
                 versions(Path.cwd()),
+                processors.available(),
+                probe_system().memory_mb,
+                options.accelerators,
+                options.own,
             )
         )
         try:

@@ -9,13 +9,14 @@ import sys
 from collections.abc import Sequence
 
 from harness.agent.agent import Agent, Lost, Options
-from harness.agent.slots import default_slots
+from harness.agent.slots import count_accelerators
 from harness.errors import HarnessError, UsageError
 from harness.hosts import key
 from harness.hosts.addresses import address_and_port
 from harness.hosts.handshake import HandshakeError
 from harness.ranks.processes import preload
 from harness.settings import EnvVar
+from harness.system import processors
 from harness.system.intra_op_threads import SINGLE_THREADED
 
 # Exit codes as in the README: the run has ended, usage, the controller is lost or was never there.
@@ -46,8 +47,17 @@ def _options(arguments: argparse.Namespace) -> Options:
     os.environ.update(SINGLE_THREADED)  # torch must not start threads here, where ranks' servers are forked
     preload.import_torch()
     preload.import_for_ranks(("torch.distributed",))
-    slots = arguments.slots or default_slots()
-    return Options(host, port, arguments.name, slots, arguments.address, arguments.wait)
+    accelerators = count_accelerators()
+    return Options(
+        host,
+        port,
+        arguments.name,
+        arguments.slots or accelerators or processors.available(),
+        arguments.address,
+        arguments.wait,
+        accelerators,
+        arguments.own,
+    )
 
 
 def _key(arguments: argparse.Namespace) -> bytes:
@@ -80,5 +90,6 @@ def _parser() -> argparse.ArgumentParser:
     add("--address", default="", help="the address to listen on (default: that towards the controller)")
     add("--key-file", default="", metavar="FILE", help=f"the run's key, where {EnvVar.KEY} is not set")
     add("--wait", type=float, default=120.0, metavar="SECONDS", help="for the controller (default: 120)")
+    add("--own", action="store_true", help=argparse.SUPPRESS)  # of the agent that a controller starts
     add("--new-key", action="store_true", help="print a new key and end")
     return parser

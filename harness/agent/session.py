@@ -1,7 +1,8 @@
 """``Session``: serves one process of tests: starts its ranks on this host and relays all that they say.
 
-Its process is a fork of the agent's, and stays such that ranks' server can be forked from it in turn. It ends
-with its connection, however that ends, and its ranks end with it.
+The controller's session has a zygote in place of ranks (``hosted_zygote``). Its process is a fork of the
+agent's, and stays such that ranks' server can be forked from it in turn. It ends with its connection, however
+that ends, and its ranks end with it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import time
 from dataclasses import replace
 
 from harness.agent.hosted_launch import HostedLaunch
+from harness.agent.hosted_zygote import HostedZygote
 from harness.agent.surroundings import Scratch, on_this_host, variables
 from harness.errors import HarnessError, ProtocolError
 from harness.hosts.connection import Connection, HostGone
@@ -18,15 +20,19 @@ from harness.hosts.loop import Loop
 from harness.hosts.messages import (
     Began,
     Begin,
+    Claimed,
     Data,
     End,
+    ForkWorker,
     Message,
     NotBegun,
     Ping,
     Pong,
     Settled,
+    StartZygote,
     Stream,
     ToSignal,
+    ZygoteEnded,
 )
 from harness.protocol import Launch, decode, encode
 from harness.ranks.processes.fork_server import ForkServerLauncher
@@ -37,6 +43,8 @@ from harness.wire import FrameReader, framed
 
 # Seconds between two looks at live ranks: shorter than between two looks for deadlocks.
 _LOOK_EVERY_S = 0.2
+# Seconds between two looks at a zygote.
+_LOOK_AT_ZYGOTE_S = 1.0
 # Bytes that wait for the parent, above which nothing more is read of its ranks.
 _MOST_WAITING = 8 * 1024 * 1024
 
@@ -54,6 +62,7 @@ class Session:
         self._adapted: dict[int, tuple[str, str]] = {}  # store and why no file is shared, by pooled launch
         self._frames: dict[tuple[int, int], FrameReader] = {}  # of pooled ranks' channels
         self._scratch = Scratch()
+        self._zygote: HostedZygote | None = None
         self._shift_s = 0.0
         self._lost_after_s = HOST_TIMEOUT_S
         self._over = False
@@ -71,9 +80,7 @@ class Session:
             while not self._over:
                 self._loop.step(self._wait_s(look_at_s))
                 if time.monotonic() >= look_at_s:
-                    look_at_s = time.monotonic() + _LOOK_EVERY_S
-                    for launch in self._launches.values():
-                        launch.send_logs()
+                    look_at_s = time.monotonic() + self._look()
                 self._tidy()
         except HostGone:
             pass  # the process of tests has ended, or cannot be reached
@@ -81,14 +88,25 @@ class Session:
             for launch in self._launches.values():
                 launch.close()
             self._launcher.close()
+            if self._zygote is not None:
+                self._zygote.close()
             if self._spawn is not None:
                 self._spawn.close()
+
+    def _look(self) -> float:
+        """Looks at what runs here; returns seconds until the next look."""
+        for launch in self._launches.values():
+            launch.send_logs()
+        if self._zygote is None:
+            return _LOOK_EVERY_S
+        self._zygote.look_for_stop()
+        return _LOOK_AT_ZYGOTE_S
 
     def _wait_s(self, look_at_s: float) -> float:
         silent_s = self._connection.silent_s()
         if silent_s > self._lost_after_s:
             raise HostGone("the parent says nothing any more")
-        if self._launches:
+        if self._launches or self._zygote is not None:
             return max(0.0, look_at_s - time.monotonic())
         return max(0.0, self._lost_after_s - silent_s) + 0.01
 
@@ -121,6 +139,10 @@ class Session:
             self._shift_s, self._lost_after_s = message.shift_s, message.lost_after_s
         elif isinstance(message, Begin):
             self._begin(message)
+        elif isinstance(message, StartZygote):
+            self._start_zygote(message)
+        elif self._zygote is not None:
+            self._take_of_workers(self._zygote, message)
         elif isinstance(message, ToSignal | End | Data):
             launch = self._launches.get(message.launch)
             if launch is None:
@@ -133,6 +155,25 @@ class Session:
                 self._give(launch, message)
         else:
             raise ProtocolError(f"{type(message).__name__} is no message to an agent")
+
+    def _start_zygote(self, message: StartZygote) -> None:
+        environ = variables(message.environ, self._launcher_environ, self._address, "", "")
+        try:
+            self._zygote = HostedZygote(environ, message.guarded, message.sys_path, self._loop, self._send)
+        except HarnessError as error:
+            self._send(ZygoteEnded(str(error)))
+
+    def _take_of_workers(self, zygote: HostedZygote, message: Message) -> None:
+        if isinstance(message, Data):
+            zygote.take(message.payload)
+        elif isinstance(message, ForkWorker):
+            zygote.fork(message.launch, message.order)
+        elif isinstance(message, Claimed):
+            zygote.claimed(message.launch, granted=message.granted)
+        elif isinstance(message, End):
+            zygote.forget(message.launch)
+        else:
+            raise ProtocolError(f"{type(message).__name__} is no message to a host of workers")
 
     def _begin(self, message: Begin) -> None:
         try:

@@ -1,23 +1,21 @@
-"""How many ranks a host takes before a test spans another one: one an accelerator, else one a processor."""
+"""How many accelerators a host has for ranks: it takes one rank an accelerator, else one a processor."""
 
 from __future__ import annotations
 
 import os
 
 from harness.requirements import probe
-from harness.system import processors
 
 # What a process can say by its exit code; no host has more accelerators.
 _MOST = 255
 
 
-def default_slots() -> int:
-    """The accelerators that ranks on this host can use; its processors where there are none."""
-    return _accelerators() or processors.available()
+def count_accelerators() -> int:
+    """The accelerators that ranks on this host can use.
 
-
-def _accelerators() -> int:
-    """Counted in a fork, which ends with the count: a driver that has been asked survives no further fork."""
+    They are counted in a fork, which ends with the count: a driver that has been asked survives no further
+    fork.
+    """
     pid = os.fork()
     if pid == 0:
         count = 0

@@ -107,7 +107,17 @@ class AgentRegistry:
             return
         connection.send(Welcome())
         name = self._free_name(message.host)
-        host = Host(name, message.address, message.port, message.store, message.slots)
+        host = Host(
+            name,
+            message.address,
+            message.port,
+            message.store,
+            message.slots,
+            message.processors,
+            message.memory_mb,
+            message.accelerators,
+            message.own,
+        )
         self._agents[host] = connection
 
     def _free_name(self, name: str) -> str:

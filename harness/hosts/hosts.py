@@ -13,13 +13,20 @@ from harness.settings import EnvVar
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A host: its name, where its agent takes sessions, the port of its store, and its slots."""
+    """A host: its name, where its agent takes sessions, the port of its store, and what it has for tests.
+
+    ``slots`` is how many ranks it takes before a test spans another host. ``own`` marks the controller's.
+    """
 
     name: str
     address: str
     port: int
     store: int
     slots: int
+    processors: int = 1
+    memory_mb: int | None = None
+    accelerators: int = 0
+    own: bool = False
 
     @property
     def where(self) -> str:

@@ -6,6 +6,9 @@ In a session (a process of tests and one host's agent):  relay -> agent ``Ping``
 for each launch ``Begin``, ``ToSignal``, ``End``; agent -> relay ``Pong``; ``Began`` or ``NotBegun``,
 ``RankEnded``, ``HostSwept``. Both ways ``Data``, which is packed: most bytes travel in it. The rest is JSON
 with the class's name.
+In a session of the controller, which has whole tests run on that host: relay -> agent ``StartZygote``, then
+``ForkWorker``, ``Claimed``, ``End`` for each worker; agent -> relay ``Claim``, ``ZygoteEnded``. ``Data`` has
+the frames of the zygote's own protocol (``runner.messages``), and what its workers say.
 """
 
 from __future__ import annotations
@@ -20,6 +23,9 @@ from typing import Any, get_args
 
 from harness.errors import ProtocolError
 from harness.plain_fields import checked
+
+# The number in ``Data`` of the zygote itself; its workers have the numbers after it.
+ZYGOTE = 0
 
 
 class Stream(enum.IntEnum):
@@ -36,7 +42,7 @@ class Arrived:
     """An agent is there: its host's name, the address on which it takes sessions, and that of its store.
 
     ``slots`` is how many ranks the host takes before a test spans another one; ``versions`` has to be equal
-    on all hosts.
+    on all hosts. ``own``: the controller has started the agent, which is on its host.
     """
 
     host: str
@@ -45,6 +51,10 @@ class Arrived:
     store: int
     slots: int
     versions: Mapping[str, str]
+    processors: int = 1
+    memory_mb: int | None = None
+    accelerators: int = 0
+    own: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +165,51 @@ class HostSwept:
 
 
 @dataclass(frozen=True, slots=True)
+class StartZygote:
+    """Start the process that imports test modules and forks workers on this host.
+
+    ``environ`` are the controller's variables, ``guarded`` those of them that limit libraries to one thread,
+    as workers get them.
+    """
+
+    environ: Mapping[str, str]
+    guarded: Mapping[str, str | None]
+    sys_path: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ForkWorker:
+    """Have the zygote fork a worker, whose bytes have this number in ``Data``; ``order`` is a ``Fork``."""
+
+    launch: int
+    order: str
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A worker asks for its next test."""
+
+    launch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """The answer: ``granted`` where it may run the test, else its batch is over."""
+
+    launch: int
+    granted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ZygoteEnded:
+    """The zygote of this host has died, and its workers with it."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Data:
-    """Bytes of one rank's stream. In a piece of the log they begin at ``offset``."""
+    """Bytes of one rank's or worker's stream. In a piece of the log they begin at ``offset``."""
 
     launch: int
     rank: int
@@ -180,6 +233,11 @@ Message = (
     | End
     | RankEnded
     | HostSwept
+    | StartZygote
+    | ForkWorker
+    | Claim
+    | Claimed
+    | ZygoteEnded
     | Data
 )
 _KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Message) if kind is not Data}

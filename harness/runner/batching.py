@@ -109,6 +109,7 @@ def _demand_of(units: Sequence[Unit]) -> Demand:
         memory_mb=max(demand.memory_mb for demand in demands),
         exclusive=any(demand.exclusive for demand in demands),
         group=first.group,
+        hosts=max(demand.hosts for demand in demands),
     )
 
 

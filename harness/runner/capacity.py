@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from harness.hosts.hosts import Host
 from harness.runner.scheduling import Capacity
+from harness.runner.shared_capacity import HostCapacity, SharedCapacity
 
 MEMINFO = Path("/proc/meminfo")
 DEVICES = Path("/dev")
@@ -32,6 +35,29 @@ def accelerators(environ: Mapping[str, str], devices: Path = DEVICES) -> int:
     if visible is None:
         return found
     return min(found, len([part for part in visible.split(",") if part.strip() not in ("", "-1")]))
+
+
+def shared(
+    hosts: Sequence[Host],
+    jobs: int | None,
+    own: Capacity,
+    *,
+    spread: bool,
+) -> SharedCapacity:
+    """What the hosts of a run offer, ``own`` what the controller's does.
+
+    ``jobs`` are the slots of each other; None: one a processor.
+    """
+    others = [host for host in hosts if not host.own]
+    slots = next((host.slots for host in hosts if host.own), own.slots)
+    mine = HostCapacity("", replace(own, groups=()), slots, there=True)
+    theirs = (
+        HostCapacity(
+            host.name, Capacity(jobs or host.processors, host.accelerators, host.memory_mb), host.slots
+        )
+        for host in others
+    )
+    return SharedCapacity((mine, *theirs), spread, own.groups)
 
 
 def capacity(

@@ -19,6 +19,7 @@ from pathlib import Path
 from harness import source_digests
 from harness.configuration.override import Rule
 from harness.conformance.known import stale
+from harness.hosts.hosts import from_text
 from harness.outcomes import Status
 from harness.record import TestRecord
 from harness.report.base import RunInfo
@@ -33,10 +34,12 @@ from harness.runner.interrupts import Interrupts
 from harness.runner.invocation import Invocation, failed_last, resolve
 from harness.runner.journal import Journal
 from harness.runner.looks import Looks, has_terminal
+from harness.runner.other_hosts import OtherHosts
 from harness.runner.plan import Plan
 from harness.runner.reporters import Reporters, build
 from harness.runner.rules import applied, reruns_of, rules_of
 from harness.runner.rules import notices as rule_notices
+from harness.runner.scheduling import Capacity
 from harness.runner.session import Session, Setup
 from harness.runner.shard_variables import Shard
 from harness.runner.shown_configuration import lines_of
@@ -45,6 +48,7 @@ from harness.runner.timings import Timings
 from harness.runner.unit import Unit, to_json
 from harness.runner.workers import Workers
 from harness.runner.zygote_owner import ZygoteOwner
+from harness.settings import EnvVar
 from harness.system import posix, standard_output
 from harness.system.rank_logs import remove_logs
 from harness.targets.builtin import DEFAULT
@@ -98,10 +102,11 @@ def _execute(invocation: Invocation, interrupts: Interrupts, looks: Looks) -> in
     paths = invocation.configuration.test_paths
     default = () if options.suites else default_names(paths, invocation.cwd, root, sys.argv[0])
     want = collection.wanted(options, root, invocation.cwd, invocation.ids, default)
+    first = _paths(invocation, want, root)
     with ZygoteOwner(
         invocation.test_environ,
         sys.path,
-        _paths(invocation, want, root),
+        first,
         interrupts.fileno(),
         inherit_streams=invocation.streams,
     ) as zygote_owner:
@@ -111,7 +116,7 @@ def _execute(invocation: Invocation, interrupts: Interrupts, looks: Looks) -> in
         if not found.selected.units:
             print(_why_nothing(found, shard), file=sys.stderr)
             return _nothing(found)
-        return _run(invocation, found, zygote_owner, interrupts, looks)
+        return _run(invocation, found, zygote_owner, interrupts, looks, first)
 
 
 def _paths(invocation: Invocation, want: collection.Wanted, root: Path) -> list[str]:
@@ -242,9 +247,14 @@ def _list(found: Found, *, as_json: bool) -> int:
 
 
 def _run(
-    invocation: Invocation, found: Found, zygote_owner: ZygoteOwner, interrupts: Interrupts, looks: Looks
+    invocation: Invocation,
+    found: Found,
+    zygote_owner: ZygoteOwner,
+    interrupts: Interrupts,
+    looks: Looks,
+    paths: Sequence[str],
 ) -> int:
-    """Runs the selected tests, with journal and reports."""
+    """Runs the selected tests, with journal and reports. ``paths`` come first in ``sys.path``."""
     with contextlib.ExitStack() as stack:
         directory, troubles = _directory(invocation)
         taken = _taken(invocation)
@@ -262,16 +272,35 @@ def _run(
             reporters.trouble(trouble)
         workers = Workers(interrupts)
         looks.watched_by(workers.watch, workers.unwatch)
-        session = Session(
-            _setup(invocation, found, directory), plan, zygote_owner, workers, record_keeper, reporters, looks
-        )
+        setup = _setup(invocation, found, directory)
+        hosts = _other_hosts(invocation, setup, paths)
+        if hosts is not None:
+            stack.enter_context(hosts)
+            setup = replace(setup, capacity=hosts.capacity)
+        session = Session(setup, plan, zygote_owner, workers, record_keeper, reporters, looks, hosts)
         stack.enter_context(
             interrupts.handled(
-                at_once=lambda: _kill_all(workers, zygote_owner), ignored=lambda: session.debugging
+                at_once=lambda: _kill_all(workers, zygote_owner, hosts), ignored=lambda: session.debugging
             )
         )
         stack.enter_context(workers)
         return _drive(invocation, found, session, taken, reporters, record_keeper, interrupts)
+
+
+def _other_hosts(invocation: Invocation, setup: Setup, paths: Sequence[str]) -> OtherHosts | None:
+    """The other hosts of the run, for whole tests; None on one host, and where tests have this terminal."""
+    text = invocation.environ.get(EnvVar.HOSTS)
+    if not text or invocation.streams:
+        return None
+    hosts = from_text(text)
+    assert isinstance(setup.capacity, Capacity)
+    offered = capacity.shared(
+        hosts,
+        invocation.options.jobs,
+        setup.capacity,
+        spread=invocation.settings.placement == "spread",
+    )
+    return OtherHosts(hosts, offered, invocation.test_environ, sys.path, paths)
 
 
 def _reporters(invocation: Invocation, found: Found, directory: Path | None) -> Reporters:
@@ -463,9 +492,10 @@ def _info(invocation: Invocation, found: Found, directory: Path | None, plan: Pl
     )
 
 
-def _kill_all(workers: Workers, zygote_owner: ZygoteOwner) -> None:
+def _kill_all(workers: Workers, zygote_owner: ZygoteOwner, hosts: OtherHosts | None) -> None:
     """Kills every process that the run started, at once, for the second Ctrl-C."""
     groups = [*workers.pids, *([zygote_owner.pid] if zygote_owner.pid is not None else [])]
+    groups += hosts.pids if hosts is not None else ()
     for pid in groups:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGKILL)

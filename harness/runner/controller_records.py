@@ -71,6 +71,8 @@ def _verdict(worker: Worker, lasted: float, limit_s: float | None) -> tuple[Stat
         return Status.TIMED_OUT, f"timed out: no end after {limit_s:.0f} s{why}" if limit_s else "timed out"
     if worker.cause is Cause.STOPPED:
         return Status.ENDED, f"ended after {lasted:.1f} s, because the run was stopped"
+    if worker.cause is Cause.HOST:
+        return Status.ERROR, worker.host_lost
     if worker.cause is Cause.ZYGOTE:
         return Status.ERROR, "the process that forks workers died while this test ran, more than once"
     if worker.cause is Cause.GARBLED:

@@ -34,6 +34,7 @@ class Cause(enum.Enum):
     STOPPED = "the run was stopped"
     GARBLED = "its messages could not be read"
     ZYGOTE = "the zygote was lost"
+    HOST = "its host was lost"
 
 
 @dataclass(slots=True)
@@ -43,7 +44,9 @@ class Worker:
     ``label`` is its name in reports. ``waiting`` are the items that it has not begun, and ``claims`` is
     the claim pipe, with a byte for each of them that it has not claimed. ``doomed`` is the test
     because of which the worker is being ended; a test that begins afterwards is not reported as the cause.
-    ``too_late`` is the record that the doomed test sent after it was given up.
+    ``too_late`` is the record that the doomed test sent after it was given up. ``host`` is the worker's host,
+    "" for the controller's; of a process on another one the controller knows no id. ``shift_s`` is what to
+    add to that host's clock.
     """
 
     name: str
@@ -76,6 +79,9 @@ class Worker:
     killed: str = ""  # what is known of why it was killed
     peak_memory: int = 0
     memory_kills: MemoryKills = field(default_factory=MemoryKills.until_now)
+    host: str = ""
+    shift_s: float = 0.0
+    host_lost: str = ""  # how its host was lost
 
     @property
     def stack_text(self) -> str:
@@ -110,8 +116,29 @@ class WorkerGone:
 
 @dataclass(frozen=True, slots=True)
 class ZygoteGone:
-    """The event that the zygote died. Its workers died with it; a ``WorkerGone`` for each follows."""
+    """The event that the zygote of a host died. Its workers died with it; a ``WorkerGone`` for each follows.
 
+    ``host_lost`` where that is because the whole host was lost.
+    """
+
+    reason: str
+    host: str = ""
+    host_lost: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HostReady:
+    """The event that another host can run whole tests; ``accelerators`` as in ``messages.Ready``."""
+
+    host: str
+    accelerators: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class HostUnusable:
+    """The event that another host cannot run whole tests, because the target cannot be tested there."""
+
+    host: str
     reason: str
 
 
@@ -129,4 +156,6 @@ class Notice:
     text: str
 
 
-Event = TestStarted | TestEnded | WorkerGone | ZygoteGone | DebuggerChanged | Notice
+Event = (
+    TestStarted | TestEnded | WorkerGone | ZygoteGone | HostReady | HostUnusable | DebuggerChanged | Notice
+)

@@ -196,6 +196,7 @@ def demand_of(wants: Requirements, ranks: int, of_target: int = 0) -> Demand:
         accelerators=max(wants.gpus(ranks), of_target),
         memory_mb=wants.memory_mb or 0,
         exclusive=wants.exclusive,
+        hosts=wants.hosts,
     )
 
 

@@ -84,12 +84,21 @@ class Ready:
 
     ``target`` is the name of the target that is tested, and ``known`` its known failures as JSON
     (``harness.targets.known``); "" and none where that is the default target. ``accelerators`` is the
-    number of its devices; None where it has none but the CPU.
+    number of its devices; None where it has none but the CPU. ``shift_s`` is what to add to the monotonic
+    clock of the zygote's host for the controller's.
     """
 
     target: str = ""
     known: list[dict[str, str]] = field(default_factory=list)
     accelerators: int | None = None
+    shift_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class HostLost:
+    """A relay to the controller: the host of the zygote is lost, and with it the zygote and its workers."""
+
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +147,7 @@ class Fork:
     stop_at_failure: bool = False
     threads: int | None = None
     environ: dict[str, str] = field(default_factory=dict)
+    asks: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +210,7 @@ Message = (
     | Loaded
     | Unusable
     | Ready
+    | HostLost
     | Fork
     | Kill
     | Forked

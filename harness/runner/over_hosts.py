@@ -85,7 +85,7 @@ def _with_agents(role: Role, engine: str, secret: bytes, key_file: str) -> Itera
     """Within, ``HARNESS_HOSTS`` names the hosts of the run, with this one's agent among them."""
     with AgentRegistry(role.address, role.port, secret, versions(Path.cwd()), _say) as registry:
         agent = subprocess.Popen(
-            [sys.executable, "-m", "harness.agent", f"{_dialled(role.address)}:{registry.port}"],
+            [sys.executable, "-m", "harness.agent", f"{_dialled(role.address)}:{registry.port}", "--own"],
             stdin=subprocess.DEVNULL,
             env={**os.environ, EnvVar.KEY_FILE: key_file, EnvVar.KEY: ""},
         )

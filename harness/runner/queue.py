@@ -11,10 +11,11 @@ because it may end the run. The queue has no effects outside: the session starts
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from harness.runner.batching import Batch, batches
 from harness.runner.plan import Attempt
-from harness.runner.scheduling import Capacity, Schedule
+from harness.runner.scheduling import Offer, Schedule
 from harness.runner.timings import Timings
 from harness.runner.unit import Demand, Unit
 
@@ -24,7 +25,7 @@ Turn = tuple[Unit, Attempt]
 class Queue:
     """The batches that wait and run. ``start`` returns their keys, which ``done`` and ``put_back`` take."""
 
-    def __init__(self, capacity: Capacity, timings: Timings, *, isolate: bool, reruns_first: bool) -> None:
+    def __init__(self, capacity: Offer, timings: Timings, *, isolate: bool, reruns_first: bool) -> None:
         """With ``isolate`` every batch has one test; with ``reruns_first`` nothing else starts while a rerun
         waits or runs."""
         self._schedule = Schedule(capacity)
@@ -48,6 +49,14 @@ class Queue:
     def has_room(self, demand: Demand) -> bool:
         """Whether nothing waits, and a batch with this demand could start now."""
         return not self.holding and self._schedule.has_room(demand)
+
+    def host_of(self, key: int) -> str:
+        """The host on which a batch runs; "" is the controller's."""
+        return self._schedule.host_of(key)
+
+    def offer(self, capacity: Offer) -> None:
+        """From now on so much is shared out: a host has come, or was lost."""
+        self._schedule = replace(self._schedule, capacity=capacity, due_s=None)
 
     def add(self, turns: Sequence[Turn]) -> None:
         """Adds attempts behind all waiting batches; tests of one module keep their order."""

@@ -14,9 +14,10 @@ A schedule is a value without effects. The session starts the workers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from operator import le, sub
+from operator import sub
+from typing import Protocol
 
 from harness.runner.batching import Batch
 from harness.runner.unit import Demand
@@ -24,6 +25,37 @@ from harness.runner.unit import Demand
 # Amounts of slots, accelerators, megabytes of memory, ranks, and tests of each group.
 Amounts = tuple[float, ...]
 UNLIMITED = float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A host on which a batch can run ("" is this one), and what it takes there of all amounts.
+
+    ``column`` is where in the amounts that host's slots are.
+    """
+
+    host: str
+    need: Amounts
+    column: int = 0
+
+
+class Offer(Protocol):
+    """What a schedule shares out: the ``Capacity`` of a machine, or that of several hosts."""
+
+    @property
+    def slots(self) -> int: ...
+
+    @property
+    def slot_columns(self) -> tuple[int, ...]: ...
+
+    @property
+    def amounts(self) -> Amounts: ...
+
+    def alone(self, demand: Demand) -> bool: ...
+
+    def width(self, demand: Demand) -> float: ...
+
+    def places(self, demand: Demand) -> Sequence[Place]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +81,19 @@ class Capacity:
         memory = UNLIMITED if self.memory_mb is None else self.memory_mb
         ranks = UNLIMITED if self.ranks is None else self.ranks
         return (self.slots, self.accelerators, memory, ranks, *(limit for _, limit in self.groups))
+
+    @property
+    def slot_columns(self) -> tuple[int, ...]:
+        """Where in ``amounts`` the slots are."""
+        return (0,)
+
+    def places(self, demand: Demand) -> Sequence[Place]:
+        """Where a batch can run, and what it takes there: here."""
+        return (Place("", self.need(demand)),)
+
+    def width(self, demand: Demand) -> float:
+        """How many slots a batch takes."""
+        return self.need(demand)[0]
 
     def alone(self, demand: Demand) -> bool:
         """True where the batch must run alone: it is exclusive, or needs more than the machine has.
@@ -76,11 +121,15 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A running batch, the amounts that it takes, and its expected end (seconds on the caller's clock)."""
+    """A running batch, the amounts that it takes, and its expected end (seconds on the caller's clock).
+
+    ``host`` is as in ``Place``.
+    """
 
     batch: Batch
     need: Amounts
     ends_s: float
+    host: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +140,7 @@ class Schedule:
     batch that goes on in another worker after its worker died stays a running batch.
     """
 
-    capacity: Capacity
+    capacity: Offer
     waiting: tuple[Batch, ...] = ()
     running: tuple[Running, ...] = ()
     due_s: float | None = None
@@ -114,8 +163,9 @@ class Schedule:
         in_turn = self._start_in_turn(running, now_s)
         if in_turn == len(self.waiting):
             return replace(self, waiting=(), running=tuple(running), due_s=None), self.waiting
-        head = self.capacity.need(self.waiting[in_turn].demand)
-        at_s, spare = _reservation(head, running, self.capacity.amounts, now_s)
+        places = self.capacity.places(self.waiting[in_turn].demand)
+        amounts = self.capacity.amounts
+        at_s, spare = min((_reservation(p.need, running, amounts, now_s) for p in places), key=_when)
         due_s = at_s if in_turn or self.due_s is None else self.due_s
         passing = self._backfill(in_turn + 1, running, now_s, at_s, spare) if now_s <= due_s else set()
         left = tuple(b for place, b in enumerate(self.waiting) if place >= in_turn and place not in passing)
@@ -125,7 +175,11 @@ class Schedule:
     def has_room(self, demand: Demand) -> bool:
         """Whether nothing waits, and a batch with this demand could start now."""
         free = _free(self.capacity.amounts, self.running)
-        return not self.waiting and _fits(self.capacity.need(demand), free)
+        return not self.waiting and _roomiest(self.capacity.places(demand), free) is not None
+
+    def host_of(self, key: int) -> str:
+        """The host of a running batch, as in ``Place``."""
+        return next(entry.host for entry in self.running if entry.batch.key == key)
 
     def done(self, key: int) -> Schedule:
         """The schedule without the running batch of this key; KeyError where no running batch has it."""
@@ -142,11 +196,11 @@ class Schedule:
         """Starts waiting batches in order as long as they fit; returns how many."""
         free = _free(self.capacity.amounts, running)
         for place, batch in enumerate(self.waiting):
-            need = self.capacity.need(batch.demand)
-            if not _fits(need, free):
+            chosen = _roomiest(self.capacity.places(batch.demand), free)
+            if chosen is None:
                 return place
-            free = _less(free, need)
-            running.append(Running(batch, need, now_s + batch.expected_s))
+            free = _less(free, chosen.need)
+            running.append(Running(batch, chosen.need, now_s + batch.expected_s, chosen.host))
         return len(self.waiting)
 
     def _backfill(
@@ -159,23 +213,26 @@ class Schedule:
         free = _free(self.capacity.amounts, running)
         passing = set()
         for place in range(first, len(self.waiting)):
-            if free[0] < 1:
+            if all(free[column] < 1 for column in self.capacity.slot_columns):
                 break
             batch = self.waiting[place]
-            need = self.capacity.need(batch.demand)
             ends_s = now_s + batch.expected_s
-            if not _fits(need, free) or (ends_s > at_s and not _fits(need, spare)):
+            places = self.capacity.places(batch.demand)
+            if ends_s > at_s:
+                places = [each for each in places if _fits(each.need, spare)]
+            chosen = _roomiest(places, free)
+            if chosen is None:
                 continue
             if ends_s > at_s:
-                spare = _less(spare, need)
-            free = _less(free, need)
-            running.append(Running(batch, need, ends_s))
+                spare = _less(spare, chosen.need)
+            free = _less(free, chosen.need)
+            running.append(Running(batch, chosen.need, ends_s, chosen.host))
             passing.add(place)
         return passing
 
     def _turn(self, batch: Batch) -> tuple[bool, float, float, int]:
         alone = self.capacity.alone(batch.demand)
-        return (alone, -self.capacity.need(batch.demand)[0], -batch.expected_s, batch.key)
+        return (alone, -self.capacity.width(batch.demand), -batch.expected_s, batch.key)
 
 
 def _reservation(
@@ -194,6 +251,16 @@ def _reservation(
     return at_s, _less(free, head)
 
 
+def _when(reservation: tuple[float, Amounts]) -> float:
+    return reservation[0]
+
+
+def _roomiest(places: Iterable[Place], free: Amounts) -> Place | None:
+    """Of the places that fit the one whose host has the most free slots; None where none fits."""
+    fitting = [place for place in places if _fits(place.need, free)]
+    return max(fitting, key=lambda place: free[place.column], default=None)
+
+
 def _free(capacity: Amounts, running: Iterable[Running]) -> Amounts:
     for entry in running:
         capacity = _less(capacity, entry.need)
@@ -205,4 +272,5 @@ def _less(have: Amounts, need: Amounts) -> Amounts:
 
 
 def _fits(need: Amounts, free: Amounts) -> bool:
-    return all(map(le, need, free))
+    """Whether so much is free; less than nothing is, of a host that was lost while batches ran there."""
+    return all(not wanted or wanted <= there for wanted, there in zip(need, free, strict=True))

@@ -21,13 +21,15 @@ from typing import Any
 from harness.configuration.override import Rule
 from harness.conformance.known import judged
 from harness.look.report import RunningTest
-from harness.record import TestRecord
+from harness.record import TestRecord, on_host
 from harness.report.base import TestStarted
 from harness.runner.controller_records import cut_short, never_began
 from harness.runner.events import (
     Cause,
     DebuggerChanged,
     Event,
+    HostReady,
+    HostUnusable,
     Notice,
     TestEnded,
     Worker,
@@ -37,11 +39,12 @@ from harness.runner.events import (
 from harness.runner.journal import Journal
 from harness.runner.looks import Looks
 from harness.runner.messages import Fork, Item
+from harness.runner.other_hosts import OtherHosts
 from harness.runner.plan import Attempt, Plan
 from harness.runner.queue import Queue
 from harness.runner.reporters import Reporters
 from harness.runner.rules import judged as judged_by_rules
-from harness.runner.scheduling import Capacity
+from harness.runner.scheduling import Offer
 from harness.runner.shuffle import ordered
 from harness.runner.time_limits import TimeLimits
 from harness.runner.timings import Timings, import_key
@@ -68,7 +71,7 @@ class Setup:
 
     units: dict[str, Unit]
     timings: Timings
-    capacity: Capacity
+    capacity: Offer
     limits: TimeLimits
     options: Fork
     isolate: bool = False
@@ -95,8 +98,12 @@ class Session:
         journal: Journal | None,
         reporters: Reporters,
         looks: Looks | None = None,
+        hosts: OtherHosts | None = None,
     ) -> None:
-        """``looks`` are the requests of a person who wants to see what runs; None: nobody is heard."""
+        """``looks`` are the requests of a person who wants to see what runs; None: nobody is heard.
+
+        ``hosts`` are the others of a run over several.
+        """
         self._setup = setup
         self._looks = looks
         self._began_s = time.monotonic()
@@ -106,6 +113,7 @@ class Session:
         self._queue = Queue(
             setup.capacity, setup.timings, isolate=setup.isolate, reruns_first=plan.policy.failfast
         )
+        self._hosts = hosts
         self._batch_of: dict[str, int] = {}  # worker's name -> batch key
         self._labels: set[int] = set()
         self._pace = Pace(setup.timings, setup.units)
@@ -128,6 +136,8 @@ class Session:
         """
         at_hand = {record.id: record for record in ready}
         self._settled = frozenset(at_hand)
+        if self._hosts is not None:
+            self._hosts.begin(self._zygote_owner.imported, self._workers)
         next_tick_s = time.monotonic() + TICK_S
         while self._go_on(at_hand):
             until_s = min(next_tick_s, self._queue.next_due_s, self._next_look_s)
@@ -209,18 +219,21 @@ class Session:
 
     def _start(self, key: int, items: Sequence[Item]) -> None:
         """Starts a worker for a batch, or for the remaining tests of a batch."""
-        if not self._workers.has_zygote:
+        host = self._queue.host_of(key)
+        if not host and not self._workers.has_zygote():
             self._workers.use(self._zygote_owner.zygote(self._reporters.message))
-        label = next(n for n in itertools.count(1) if n not in self._labels)
-        self._labels.add(label)
+        number = next(n for n in itertools.count(1) if n not in self._labels)
+        self._labels.add(number)
         units = self._setup.units
         limits = [(item, self._setup.limits.of(units[item.id])) for item in items]
         options = self._setup.options
         if any(item.ranks > 1 for item in items):
             options = replace(options, threads=None)  # a worker with a thread pool could not fork ranks
         own = dict(units[items[0].id].environ)  # the same for all units of a batch
+        if self._hosts is not None:
+            own |= self._hosts.variables([units[item.id] for item in items])
         options = replace(options, environ={**options.environ, **own})
-        name = self._workers.start(str(label), limits, options)
+        name = self._workers.start(f"{number}@{host}" if host else str(number), limits, options, host)
         self._batch_of[name] = key
 
     # -- what happens
@@ -230,9 +243,15 @@ class Session:
             self._reporters.test_started(event)
         elif isinstance(event, TestEnded):
             record = replace(event.record, output=event.output, worker=event.worker.label)
+            if self._hosts is not None:
+                record = on_host(record, event.worker.host or self._hosts.own)
             self._take(record, event.item.attempt, event.worker)
         elif isinstance(event, WorkerGone):
             self._gone(event)
+        elif isinstance(event, ZygoteGone | HostReady | HostUnusable) and event.host:
+            assert self._hosts is not None
+            self._hosts.heed(event, self._workers, self._reporters.message)
+            self._queue.offer(self._hosts.capacity)
         elif isinstance(event, ZygoteGone):
             self._reporters.message(f"the process that forks workers died: {event.reason}; starting another")
             self._zygote_owner.lost()
@@ -297,7 +316,7 @@ class Session:
         The rest waits where a rerun has to run first.
         """
         worker = event.worker
-        self._labels.discard(int(worker.label))
+        self._labels.discard(int(worker.label.partition("@")[0]))
         key = self._batch_of.pop(worker.name)
         rest = list(worker.waiting)
         if event.running is not None:
@@ -308,6 +327,9 @@ class Session:
             self._take(record, first.attempt)
         if not rest or self._stopping:
             self._queue.done(key)
+        elif self._hosts is not None and not self._hosts.is_there(worker.host):
+            self._queue.done(key)
+            self._queue.add([(self._setup.units[item.id], item.attempt) for item in rest])
         elif self._queue.holding:
             self._queue.put_back(key, [(self._setup.units[item.id], item.attempt) for item in rest])
         else:

@@ -25,6 +25,7 @@ class Demand:
     ``ranks`` is its largest world size (1 for a single-process test), ``cpu_slots`` how many of ``--jobs`` it
     occupies, ``memory_mb`` 0 where nothing is declared. An ``exclusive`` test runs alone on the machine.
     ``group`` is the group of a configuration file whose limit of tests at once it counts for, or "".
+    ``hosts`` is on how many hosts at least its ranks have to be.
     """
 
     ranks: int = 1
@@ -33,9 +34,16 @@ class Demand:
     memory_mb: int = 0
     exclusive: bool = False
     group: str = ""
+    hosts: int = 1
 
     def __post_init__(self) -> None:
-        for name, least in (("ranks", 1), ("cpu_slots", 1), ("accelerators", 0), ("memory_mb", 0)):
+        for name, least in (
+            ("ranks", 1),
+            ("cpu_slots", 1),
+            ("accelerators", 0),
+            ("memory_mb", 0),
+            ("hosts", 1),
+        ):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} is {getattr(self, name)}; write {least} or more")
 

@@ -45,13 +45,21 @@ class WorkerChannel:
     """Sends messages to the controller, claims tests, and writes markers between the outputs of tests."""
 
     _claims: int | None = None
+    _asks = False
 
     def __init__(
-        self, channel: socket.socket, output: int, marker: str | None, claims: int | None = None
+        self,
+        channel: socket.socket,
+        output: int,
+        marker: str | None,
+        claims: int | None = None,
+        *,
+        asks: bool = False,
     ) -> None:
         """``output`` is a descriptor of the output pipe that tests do not use themselves; ``marker`` is None
-        where the output of tests is not captured. ``claims`` is the claim pipe; without one, all is ours."""
-        self._claims = claims
+        where the output of tests is not captured. ``claims`` is the claim pipe; without one, all is ours.
+        ``asks`` is as in ``Fork``."""
+        self._claims, self._asks = claims, asks
         self._channel = channel
         self._output = output
         self._marker = marker
@@ -75,6 +83,8 @@ class WorkerChannel:
         if self._claims is None:
             return True
         try:
+            if self._asks:
+                os.write(self._claims, b"?")
             return bool(os.read(self._claims, 1))
         except OSError:  # none is left, or a test has closed the pipe: others run the rest
             return False
@@ -299,7 +309,7 @@ def run_batch(
     ``claims`` is the claim pipe.
     """
     marker = None if order.stream or order.terminal else order.marker
-    reporter = WorkerChannel(channel, output, marker, claims)
+    reporter = WorkerChannel(channel, output, marker, claims, asks=order.asks)
     found = {item.id: tests[item.id] for item in order.items if item.id in tests}
     has_ranks = any(starts_ranks(test) for test in found.values())
     if order.threads is not None and not has_ranks:  # a worker with a thread pool could not fork ranks

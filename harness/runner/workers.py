@@ -23,12 +23,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from harness.errors import ProtocolError
-from harness.record import from_json
+from harness.record import from_json, shifted
 from harness.report.base import TestStarted
 from harness.runner.events import (
     Cause,
     DebuggerChanged,
     Event,
+    HostReady,
+    HostUnusable,
     Notice,
     Stage,
     TestEnded,
@@ -48,6 +50,8 @@ from harness.runner.messages import (
     Item,
     Kill,
     Message,
+    Ready,
+    Unusable,
     decode,
 )
 from harness.runner.output_capture import BEFORE_THE_FIRST, OutputSplitter
@@ -86,7 +90,7 @@ class Workers:
         """``wait`` returns early at each of the ``interrupts``."""
         self._selector = selectors.DefaultSelector()
         self._selector.register(interrupts, selectors.EVENT_READ, interrupts.drain)
-        self._zygote: ZygoteProcess | None = None
+        self._zygotes: dict[str, ZygoteProcess] = {}  # by host, "" is this one
         self._workers: dict[str, Worker] = {}
         self._events: list[Event] = []
         self._count = 0
@@ -112,7 +116,8 @@ class Workers:
         for worker in list(self._workers.values()):
             self._signal(worker, signal.SIGKILL)
             self._forget(worker)
-        self._drop_zygote()
+        for host in list(self._zygotes):
+            self._drop_zygote(host)
         self._selector.close()
 
     def __len__(self) -> int:
@@ -128,32 +133,33 @@ class Workers:
         """The process ids of all workers, which lead process groups of the same numbers."""
         return tuple(w.pid for w in self._workers.values() if w.pid is not None)
 
-    @property
-    def has_zygote(self) -> bool:
-        """True while there is a zygote that can fork workers."""
-        return self._zygote is not None
+    def has_zygote(self, host: str = "") -> bool:
+        """True while there is a zygote of that host, "" for this one, that can fork workers."""
+        return host in self._zygotes
 
-    def use(self, zygote: ZygoteProcess) -> None:
-        """Sets the zygote that forks the workers from now on."""
-        assert self._zygote is None
-        self._zygote = zygote
-        self._selector.register(zygote.control, selectors.EVENT_READ, self._read_zygote)
+    def use(self, zygote: ZygoteProcess, host: str = "") -> None:
+        """Sets the zygote that forks the workers of a host from now on."""
+        assert host not in self._zygotes
+        self._zygotes[host] = zygote
+        self._selector.register(zygote.control, selectors.EVENT_READ, lambda: self._read_zygote(host))
 
-    def _drop_zygote(self) -> None:
-        if self._zygote is not None:
+    def _drop_zygote(self, host: str) -> None:
+        zygote = self._zygotes.pop(host, None)
+        if zygote is not None:
             with contextlib.suppress(KeyError, ValueError):  # its socket may be closed already
-                self._selector.unregister(self._zygote.control)
-            self._zygote = None
+                self._selector.unregister(zygote.control)
 
     # -- starting and ending
 
-    def start(self, label: str, items: Sequence[tuple[Item, float | None]], options: Fork) -> str:
+    def start(
+        self, label: str, items: Sequence[tuple[Item, float | None]], options: Fork, host: str = ""
+    ) -> str:
         """Starts a worker for items with their time limits in seconds, and returns the worker's name.
 
-        ``options`` are those of every worker. Where the zygote turns out to be dead, the next ``wait``
-        reports it and this worker as gone.
+        ``options`` are those of every worker; ``host`` is where it runs. Where the zygote turns out to be
+        dead, the next ``wait`` reports it and this worker as gone.
         """
-        assert self._zygote is not None
+        zygote = self._zygotes[host]
         self._count += 1
         name = f"{label}#{self._count}"
         order = replace(options, worker=name, items=[item for item, _ in items], marker=_marker())
@@ -175,13 +181,15 @@ class Workers:
             splitter=OutputSplitter(order.marker),
             waiting=deque(order.items),
             claims=claims,
+            host=host,
+            shift_s=zygote.shift_s,
         )
         self._workers[name] = worker
         self._register(worker)
         try:
-            self._zygote.send_fork(order, [far.fileno(), output_far, stacks_far, claims])
+            zygote.send_fork(order, [far.fileno(), output_far, stacks_far, claims])
         except ZygoteLost as lost:
-            self._zygote_lost(lost)
+            self._zygote_lost(host, lost)
         finally:
             far.close()
             os.close(output_far)
@@ -230,10 +238,11 @@ class Workers:
         self._signal(worker, signal.SIGKILL)
 
     def _signal(self, worker: Worker, signum: int, *, group: bool = True) -> None:
-        if self._zygote is None:
+        zygote = self._zygotes.get(worker.host)
+        if zygote is None:
             return
         with contextlib.suppress(ZygoteLost):  # then the worker is gone too, and the next wait says so
-            self._zygote.send(Kill(worker.name, int(signum), group))
+            zygote.send(Kill(worker.name, int(signum), group))
 
     # -- waiting
 
@@ -273,8 +282,8 @@ class Workers:
         if now < self._next_look_s:
             return
         self._next_look_s = now + LOOK_S
-        if self._zygote is not None:
-            self._zygote.look_for_stop()  # the end of its socket tells of its end
+        for zygote in self._zygotes.values():
+            zygote.look_for_stop()  # the end of its socket tells of its end
         for worker in self.all:
             idle = worker.current is None and worker.stage is Stage.RUNNING and worker.pid is not None
             stopped = idle and posix.is_stopped(worker.pid or 0)
@@ -338,7 +347,7 @@ class Workers:
             self._begin(worker, message)
         elif isinstance(message, Ended):
             self._read_output(worker)
-            item, record = worker.current, from_json(message.record)
+            item, record = worker.current, shifted(from_json(message.record), worker.shift_s)
             if item is None or (item.seq, item.id) != (message.seq, record.id):
                 raise ProtocolError(f"the end of another test: {record.id}")
             worker.current, worker.deadline_s, worker.ended_any = None, None, True
@@ -360,7 +369,7 @@ class Workers:
         fail for no other reason.
         """
         if isinstance(message, Ended) and worker.doomed is not None and message.seq == worker.doomed.seq:
-            worker.too_late = from_json(message.record)
+            worker.too_late = shifted(from_json(message.record), worker.shift_s)
             if worker.stage is Stage.DUMPING:
                 self._terminate(worker)
 
@@ -369,12 +378,13 @@ class Workers:
         if item is None or item.seq != message.seq or worker.current is not None:
             raise ProtocolError(f"the beginning of another test, number {message.seq}")
         worker.waiting.popleft()
-        worker.current, worker.began_s = item, message.at_s
+        began_s = message.at_s + worker.shift_s
+        worker.current, worker.began_s = item, began_s
         limit = worker.limits[item.seq]
-        worker.deadline_s = max(message.at_s, self._since_s) + limit if limit is not None else None
+        worker.deadline_s = max(began_s, self._since_s) + limit if limit is not None else None
         attempt, world_size = item.attempt, item.ranks if item.ranks > 1 else None
         self._events.append(
-            TestStarted(item.id, worker.label, message.at_s, world_size, attempt.attempt, attempt.repeat)
+            TestStarted(item.id, worker.label, began_s, world_size, attempt.attempt, attempt.repeat)
         )
 
     def _read_output(self, worker: Worker) -> None:
@@ -397,22 +407,25 @@ class Workers:
 
     # -- ends
 
-    def _read_zygote(self) -> None:
-        assert self._zygote is not None
+    def _read_zygote(self, host: str) -> None:
         try:
-            messages = self._zygote.receive()
+            messages = self._zygotes[host].receive()
         except ZygoteLost as lost:
-            self._zygote_lost(lost)
+            self._zygote_lost(host, lost)
             return
-        self._handle_zygote(messages)
+        self._handle_zygote(host, messages)
 
-    def _handle_zygote(self, messages: Iterable[Message]) -> None:
-        """Handles the zygote's messages about workers."""
+    def _handle_zygote(self, host: str, messages: Iterable[Message]) -> None:
+        """Handles a zygote's messages about workers, and those of a zygote on another host about itself."""
         for message in messages:
             worker = self._workers.get(getattr(message, "worker", ""))
-            if worker is None:
+            if isinstance(message, Ready):
+                self._events.append(HostReady(host, message.accelerators))
+            elif isinstance(message, Unusable):
+                self._events.append(HostUnusable(host, message.reason))
+            elif worker is None:
                 continue
-            if isinstance(message, Forked):
+            elif isinstance(message, Forked):
                 worker.pid = message.pid
             elif isinstance(message, Gone):
                 worker.code, worker.peak_memory = message.code, message.peak_memory
@@ -445,22 +458,25 @@ class Workers:
         except OSError:
             return False
 
-    def _zygote_lost(self, lost: ZygoteLost) -> None:
+    def _zygote_lost(self, host: str, lost: ZygoteLost) -> None:
         """Adds the events of a dead zygote and of its workers.
 
         Workers die with their zygote (PR_SET_PDEATHSIG), but their children may not: their process groups are
         killed.
         """
-        if self._zygote is None:
+        zygote = self._zygotes.get(host)
+        if zygote is None:
             return
-        self._drop_zygote()
-        self._events.append(ZygoteGone(str(lost)))
-        for worker in list(self._workers.values()):
+        self._drop_zygote(host)
+        host_lost = bool(zygote.host_lost)
+        self._events.append(ZygoteGone(str(lost), host, host_lost))
+        for worker in [each for each in self._workers.values() if each.host == host]:
             if worker.pid is not None and not worker.order.terminal:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(worker.pid, signal.SIGKILL)
-            if worker.cause is Cause.CRASH:
-                worker.cause = Cause.ZYGOTE
+            if worker.cause is Cause.CRASH or host_lost:
+                worker.cause = Cause.HOST if host_lost else Cause.ZYGOTE
+                worker.host_lost = zygote.host_lost
             self._gone(worker)
 
     def _forget(self, worker: Worker) -> None:

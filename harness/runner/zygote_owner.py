@@ -77,6 +77,11 @@ class ZygoteOwner:
         return self._ready.accelerators
 
     @property
+    def imported(self) -> tuple[str, ...]:
+        """The modules that the zygote has imported, and from which it can fork workers."""
+        return tuple(module for module in self._loaded if module not in self._cold)
+
+    @property
     def pid(self) -> int | None:
         """The zygote's process id; None without a zygote."""
         return self._zygote.pid if self._zygote is not None else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import select
 import signal
@@ -11,10 +12,13 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from harness.errors import HarnessError, ProtocolError, UsageError
+from harness.hosts.hosts import Host
 from harness.runner.messages import (
     Fork,
+    HostLost,
     Kill,
     Load,
     Loaded,
@@ -56,23 +60,39 @@ class ZygoteLost(Exception):
 class ZygoteProcess(ServerProcess):
     """Owns a zygote. Leaving the context ends it, its workers, and the processes that these left behind."""
 
-    def __init__(self, environ: Mapping[str, str], sys_path: Sequence[str], *, inherit_streams: bool) -> None:
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        sys_path: Sequence[str],
+        *,
+        inherit_streams: bool = False,
+        host: Host | None = None,
+    ) -> None:
         """Starts the zygote's interpreter; HarnessError where that is impossible.
 
+        With ``host`` that is a relay (``zygote_relay``), which has the zygote started on that host.
         With ``inherit_streams`` it and its workers have this process's standard streams, session and process
         group; otherwise its output goes to a log.
         """
         self._reader = FrameReader()
         self.ready: Ready | None = None  # the last one, with what the zygote has found out about the target
+        self.host_lost = ""  # how the host was lost
         with scratch.advised():
             self._log = tempfile.TemporaryFile(prefix="harness-zygote-")  # noqa: SIM115 - closed by close()
+        path = [ROOT, *(p for p in sys_path if p != ROOT)]
+        guarded = {name: environ.get(name) for name in SINGLE_THREADED}
+        module, function = "harness.runner.zygote", "main"
+        arguments: dict[str, Any] = {"guarded": guarded}
+        if host is not None:
+            module, function = "harness.runner.zygote_relay", "serve"
+            arguments |= {"host": dataclasses.asdict(host), "sys_path": path}
         logged = {} if inherit_streams else {"stdout": self._log, "stderr": self._log}
         try:
             pid, control = start_interpreter(
-                "harness.runner.zygote",
-                "main",
-                [ROOT, *(p for p in sys_path if p != ROOT)],
-                arguments={"guarded": {name: environ.get(name) for name in SINGLE_THREADED}},
+                module,
+                function,
+                path,
+                arguments=arguments,
                 environ=environ,
                 stdin=None if inherit_streams else subprocess.DEVNULL,
                 start_new_session=not inherit_streams,
@@ -83,6 +103,11 @@ class ZygoteProcess(ServerProcess):
             raise HarnessError(f"the process that forks workers could not be started: {error}") from error
         super().__init__(pid, control)
         self._stopped_looks = 0
+
+    @property
+    def shift_s(self) -> float:
+        """What to add to the monotonic clock of the zygote's host, once it has loaded."""
+        return self.ready.shift_s if self.ready is not None else 0.0
 
     def look_for_stop(self) -> None:
         """Looks whether the zygote is stopped, and kills it where it was at the last looks too."""
@@ -107,7 +132,7 @@ class ZygoteProcess(ServerProcess):
     def lost(self) -> ZygoteLost:
         """The exception about a zygote whose socket has closed: how it ended, and the end of its log."""
         self.wait(CLOSE_S)
-        return ZygoteLost(f"{self.exit_text()}{self._log_tail()}")
+        return ZygoteLost(self.host_lost or f"{self.exit_text()}{self._log_tail()}")
 
     def _log_tail(self) -> str:
         size = self._log.seek(0, os.SEEK_END)
@@ -139,11 +164,17 @@ class ZygoteProcess(ServerProcess):
         if data is None:
             raise self.lost()
         try:
-            return [decode(frame) for frame in self._reader.feed(data)]
+            messages = [decode(frame) for frame in self._reader.feed(data)]
         except ProtocolError as error:
             self.signal(signal.SIGKILL)
             self.wait(CLOSE_S)
             raise ZygoteLost(f"a module that it imported wrote to its socket: {error}") from None
+        for message in messages:
+            if isinstance(message, Ready):
+                self.ready = message
+            elif isinstance(message, HostLost):
+                self.host_lost = message.reason
+        return messages
 
     def load(self, modules: Sequence[str], path: Sequence[str], wake: int) -> Iterator[Loaded]:
         """Has the zygote import modules, and yields the result of each. No worker may run.
@@ -173,7 +204,6 @@ class ZygoteProcess(ServerProcess):
                 raise
             for message in messages:
                 if isinstance(message, Ready):
-                    self.ready = message
                     return
                 if isinstance(message, Unusable):
                     raise UsageError(message.reason)

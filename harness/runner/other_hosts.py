@@ -1,0 +1,110 @@
+"""``OtherHosts``: the hosts of a run beside the controller's, which run whole tests of its one queue."""
+
+from __future__ import annotations
+
+import contextlib
+import types
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+from harness.hosts.hosts import Host
+from harness.runner.events import HostReady, HostUnusable, ZygoteGone
+from harness.runner.messages import Load
+from harness.runner.shared_capacity import SharedCapacity
+from harness.runner.unit import Unit
+from harness.runner.workers import Workers
+from harness.runner.zygote_process import ZygoteLost, ZygoteProcess
+from harness.settings import EnvVar
+
+# Number of zygotes that may die on one host. More deaths have a cause that starting another does not cure.
+MOST_LOSSES = 3
+
+
+class OtherHosts:
+    """Owns at most one zygote a host. Leaving the context ends them and their workers.
+
+    ``capacity`` is what all hosts offer now: a host counts once its zygote has imported the modules, and
+    until it is lost.
+    """
+
+    def __init__(
+        self,
+        hosts: Sequence[Host],
+        capacity: SharedCapacity,
+        environ: Mapping[str, str],
+        sys_path: Sequence[str],
+        path: Sequence[str],
+    ) -> None:
+        """``environ``, ``sys_path`` and ``path`` are those of the run's own zygote."""
+        self.capacity = capacity
+        self.own = next((host.name for host in hosts if host.own), "")
+        self._hosts = {host.name: host for host in hosts if not host.own}
+        self._environ, self._sys_path, self._path = environ, sys_path, list(path)
+        self._modules: Sequence[str] = ()
+        self._zygotes: dict[str, ZygoteProcess] = {}
+        self._losses: Counter[str] = Counter()
+
+    def __enter__(self) -> OtherHosts:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None
+    ) -> None:
+        for zygote in self._zygotes.values():
+            zygote.close()
+        self._zygotes.clear()
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """The ids of the processes on this host that relay to the zygotes."""
+        return tuple(zygote.pid for zygote in self._zygotes.values())
+
+    def begin(self, modules: Sequence[str], workers: Workers) -> None:
+        """Has every host start a zygote and import the modules, and waits for none."""
+        self._modules = modules
+        for name in self._hosts:
+            self._start(name, workers)
+
+    def _start(self, name: str, workers: Workers) -> None:
+        zygote = ZygoteProcess(self._environ, self._sys_path, host=self._hosts[name])
+        self._zygotes[name] = zygote
+        workers.use(zygote, name)
+        with contextlib.suppress(ZygoteLost):  # the end of its socket says so again
+            zygote.send(Load(list(self._modules), self._path))
+
+    def is_there(self, name: str) -> bool:
+        """Whether a host can run whole tests now; always of this one, ""."""
+        return any(host.there for host in self.capacity.hosts if host.name == name)
+
+    def heed(
+        self,
+        event: HostReady | HostUnusable | ZygoteGone,
+        workers: Workers,
+        show_notice: Callable[[str], None],
+    ) -> None:
+        """Takes to heart that a host can run whole tests from now on, or cannot any more."""
+        if isinstance(event, HostReady):
+            self.capacity = self.capacity.with_host(event.host, there=True, accelerators=event.accelerators)
+        elif isinstance(event, HostUnusable):
+            show_notice(f"host {event.host} runs no whole tests: {event.reason}")
+        else:
+            self._gone(event, workers, show_notice)
+
+    def _gone(self, event: ZygoteGone, workers: Workers, show_notice: Callable[[str], None]) -> None:
+        """A host's zygote has died; it gets another one where the host itself is not lost."""
+        self.capacity = self.capacity.with_host(event.host, there=False)
+        self._losses[event.host] += 1
+        self._zygotes.pop(event.host).close()
+        if event.host_lost:
+            show_notice(f"{event.reason}; its tests run on the other hosts")
+            return
+        again = self._losses[event.host] <= MOST_LOSSES
+        what = "starting another" if again else "no whole tests run there any more"
+        show_notice(f"host {event.host}: the process that forks workers died: {event.reason}; {what}")
+        if again:
+            self._start(event.host, workers)
+
+    def variables(self, units: Sequence[Unit]) -> dict[str, str]:
+        """What a batch's worker has in its environment: only tests that span hosts know of others."""
+        spans = any(self.capacity.spans(unit.demand) for unit in units)
+        return {} if spans else {EnvVar.HOSTS: ""}
