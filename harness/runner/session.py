@@ -243,9 +243,7 @@ class Session:
             self._reporters.test_started(event)
         elif isinstance(event, TestEnded):
             record = replace(event.record, output=event.output, worker=event.worker.label)
-            if self._hosts is not None:
-                record = on_host(record, event.worker.host or self._hosts.own)
-            self._take(record, event.item.attempt, event.worker)
+            self._take(self._located(record, event.worker), event.item.attempt, event.worker)
         elif isinstance(event, WorkerGone):
             self._gone(event)
         elif isinstance(event, ZygoteGone | HostReady | HostUnusable) and event.host:
@@ -324,7 +322,7 @@ class Session:
         elif rest and not worker.ended_any and worker.cause in (Cause.CRASH, Cause.GARBLED):
             first = rest.pop(0)
             record = never_began(self._setup.units[first.id], worker, event.output)
-            self._take(record, first.attempt)
+            self._take(self._located(record, worker), first.attempt)
         if not rest or self._stopping:
             self._queue.done(key)
         elif self._hosts is not None and not self._hosts.is_there(worker.host):
@@ -344,8 +342,13 @@ class Session:
         if worker.cause is Cause.STOPPED and not self.interrupted:
             return []  # ended because another test failed: it counts as not run
         unit = self._setup.units[item.id]
-        self._take(cut_short(unit, worker, output, self._setup.limits.of(unit)), item.attempt)
+        record = cut_short(unit, worker, output, self._setup.limits.of(unit))
+        self._take(self._located(record, worker), item.attempt)
         return []
+
+    def _located(self, record: TestRecord, worker: Worker) -> TestRecord:
+        """The record with its worker's host, in a run over several."""
+        return record if self._hosts is None else on_host(record, worker.host or self._hosts.own)
 
     # -- stopping
 

@@ -55,8 +55,10 @@ class SharedCapacity:
         return (*(n for each in of_hosts for n in each), *(limit for _, limit in self.groups))
 
     def alone(self, demand: Demand) -> bool:
-        """True where the test must run alone on a host."""
-        return all(host.capacity.alone(demand) for host in self.hosts)
+        """True where the test must run alone on a host. One that spans hosts takes its part of each."""
+        return demand.exclusive or (
+            not self.spans(demand) and all(host.capacity.alone(demand) for host in self.hosts)
+        )
 
     def width(self, demand: Demand) -> float:
         """How many slots the test takes."""

@@ -1,4 +1,4 @@
-"""Tests how many ranks a host takes by default."""
+"""Tests how the accelerators of a host are counted."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from unittest import mock
 
 from harness.agent import slots
 from harness.requirements import MachineFacts
-from harness.system import processors
 
 
 def killed() -> MachineFacts:
@@ -20,23 +19,22 @@ def killed() -> MachineFacts:
 
 
 class SlotsTest(unittest.TestCase):
-    """What ``default_slots`` finds."""
+    """What ``count_accelerators`` finds."""
 
     def test_table(self) -> None:
-        """One rank an accelerator; a processor each where there is none, or none that can be asked."""
+        """As many as a distributed test can ask for; none where no driver can be asked."""
         rows: tuple[tuple[Callable[[], MachineFacts], int], ...] = (
             (lambda: MachineFacts(accelerators=(("cuda", 8),)), 8),
-            (lambda: MachineFacts(accelerators=(("mps", 1),)), 6),
-            (lambda: MachineFacts(), 6),
-            (killed, 6),
+            (lambda: MachineFacts(accelerators=(("mps", 1),)), 0),
+            (lambda: MachineFacts(), 0),
+            (killed, 0),
         )
         for facts, expected in rows:
             with (
                 self.subTest(expected=expected),
                 mock.patch.object(slots, "probe", side_effect=facts),
-                mock.patch.object(processors, "available", return_value=6),
             ):
-                self.assertEqual(slots.default_slots(), expected)
+                self.assertEqual(slots.count_accelerators(), expected)
 
 
 if __name__ == "__main__":

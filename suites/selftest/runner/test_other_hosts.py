@@ -1,0 +1,177 @@
+"""Tests runs whose one queue is shared by this host and another one, an agent of this machine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import unittest
+
+from harness.hosts.key import new_key
+from harness.runner.other_hosts import OtherHosts
+from harness.runner.scheduling import Capacity
+from harness.runner.shared_capacity import HostCapacity, SharedCapacity
+from harness.runner.unit import Demand, of_id
+from harness.settings import EnvVar
+from suites.selftest.runner.runs import PATIENCE_S, Finished, RunnerCase
+
+# The first test on the other host and one on this host wait for each other; what the first does then follows.
+MEETS = """
+def meet(self, on_other):
+    if os.path.exists("met"):
+        return
+    if os.environ.get("HOSTNAME") != "other":
+        open("fifo").close()
+        return
+    open("met", "w").close()
+    open("fifo", "w").close()
+    on_other()
+
+class T(unittest.TestCase):
+    def act(self):
+        meet(self, {act})
+    test_1 = test_2 = test_3 = test_4 = test_5 = test_6 = act
+"""
+# No batch has two tests, and no host runs two at once.
+WORDS = ("--isolate", "-j", "1", "-v")
+
+
+class SharedRunCase(RunnerCase):
+    """Runs over this host and host "other", whose agent the test starts."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        os.mkfifo(self.directory / "fifo")
+
+    def start_agent(self) -> tuple[subprocess.Popen[bytes], str, dict[str, str]]:
+        """The agent, where its controller has to listen, and variables for both."""
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            where = f"127.0.0.1:{listener.getsockname()[1]}"
+        variables = {EnvVar.KEY: new_key(), "HOSTNAME": "here"}
+        words = [where, "--name", "other", "--address", "127.0.0.12", "--wait", f"{PATIENCE_S}"]
+        agent = subprocess.Popen(
+            [sys.executable, "-m", "harness.agent", *words],
+            cwd=self.directory,
+            env={**self.environ(**variables), "HOSTNAME": "other"},
+            stderr=subprocess.DEVNULL,
+        )
+        self.addCleanup(agent.wait)
+        self.addCleanup(agent.kill)
+        return agent, where, variables
+
+    def run_shared(self, *words: str) -> tuple[Finished, subprocess.Popen[bytes]]:
+        """A run over both hosts, and the agent."""
+        agent, where, variables = self.start_agent()
+        (self.directory / "agent").write_text(str(agent.pid))
+        return self.run_tests("--hosts", f"2@{where}", *WORDS, *words, **variables), agent
+
+    @staticmethod
+    def hosts(run: Finished) -> list[str]:
+        """The host of each test, in order."""
+        return [str(record.extra["host"]) for record in run.records]
+
+
+class OneQueueTest(SharedRunCase):
+    """What both hosts do with whole tests."""
+
+    def test_both_hosts(self) -> None:
+        """Tests run on both at once, in one journal, and each says where; a test's output is its own."""
+        self.write("test_m", MEETS.format(act="lambda: (print('from there'), self.fail('mine'))"))
+        run, agent = self.run_shared("test_m")
+        self.assertEqual(run.code, 1, run.out + run.err)
+        self.assertEqual(agent.wait(PATIENCE_S), 0)
+        self.assertEqual(len(run.records), 6)
+        failed = [record for record in run.records if not record.ok]
+        self.assertEqual([(r.extra["host"], r.output) for r in failed], [("other", "from there\n")])
+        self.assertIn("AssertionError: mine", failed[0].details)
+        self.assertTrue(failed[0].worker.endswith("@other"), failed[0].worker)
+        self.assertNotEqual(set(self.hosts(run)), {"other"})
+        again = self.run_tests("--last-failed")  # what failed there passes here: it is not the first any more
+        self.assertEqual((again.code, len(again.records)), (0, 1), again.out)
+
+    def test_timeout(self) -> None:
+        """A test that hangs on the other host times out there with its stack."""
+        self.write(
+            "test_m",
+            MEETS.format(act="lambda: self.hang()")
+            + "    def hang(self): threading.Event().wait()\n"
+            + "    def test_0(self): pass\n",
+        )
+        run, _ = self.run_shared("test_m", "--timeout", "5")
+        bad = [record for record in run.records if not record.ok]
+        self.assertEqual([(r.status.value, r.extra["host"]) for r in bad], [("timed out", "other")], run.out)
+        self.assertIn("in hang", bad[0].details)
+        self.assertEqual(len(run.records), 7)
+
+    def test_crash(self) -> None:
+        """A crash on the other host is told with its signal."""
+        self.write("test_m", MEETS.format(act="lambda: os.kill(os.getpid(), signal.SIGSEGV)"))
+        run, _ = self.run_shared("test_m")
+        bad = [record for record in run.records if not record.ok]
+        self.assertEqual([(r.status.value, r.extra["host"]) for r in bad], [("crashed", "other")], run.out)
+        self.assertIn("SIGSEGV", bad[0].reason)
+
+    def test_lost_host(self) -> None:
+        """The test on a host that is lost is an error with the host's name; others run elsewhere."""
+        kill = "lambda: (os.kill(int(open('agent').read()), signal.SIGKILL), threading.Event().wait())"
+        self.write("test_m", MEETS.format(act=kill))
+        run, agent = self.run_shared("test_m")
+        self.assertEqual(agent.wait(PATIENCE_S), -signal.SIGKILL)
+        self.assertEqual(sorted(r.status.value for r in run.records), ["error", *5 * ["passed"]], run.out)
+        bad = next(record for record in run.records if not record.ok)
+        self.assertIn("host other was lost", bad.reason)
+        self.assertEqual(run.code, 1)
+
+    def test_lost_zygote(self) -> None:
+        """A test that kills the zygote of the other host runs again."""
+        self.write("test_m", MEETS.format(act="lambda: os.kill(os.getppid(), signal.SIGKILL)"))
+        run, _ = self.run_shared("test_m")
+        self.assertEqual(run.statuses, {f"test_{n}": "passed" for n in range(1, 7)}, run.out + run.err)
+        self.assertIn("host other: the process that forks workers died", run.out)
+
+    def test_resumed(self) -> None:
+        """A run that was killed with its controller goes on from its journal, and its agent has ended."""
+        self.write("test_m", MEETS.format(act="lambda: os.kill(int(open('controller').read()), 9)"))
+        agent, where, variables = self.start_agent()
+        controller = subprocess.Popen(
+            self.command("--hosts", f"2@{where}", *WORDS, "test_m"),
+            cwd=self.directory,
+            env=self.environ(**variables),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        (self.directory / "controller").write_text(str(controller.pid))
+        self.assertEqual(controller.wait(PATIENCE_S), -signal.SIGKILL)
+        self.assertEqual(agent.wait(PATIENCE_S), 3)
+        run = self.run_tests("--resume")
+        self.assertEqual(run.code, 0, run.out + run.err)
+        self.assertEqual(set(run.statuses), {f"test_{n}" for n in range(1, 7)})
+
+
+class VariablesTest(unittest.TestCase):
+    """Which workers know of the other hosts."""
+
+    def test_table(self) -> None:
+        """Those alone whose tests span hosts."""
+        shared = SharedCapacity(
+            (HostCapacity("", Capacity(2), 2, there=True), HostCapacity("b", Capacity(2), 2))
+        )
+        hosts = OtherHosts((), shared, {}, [], [])
+        alone = {EnvVar.HOSTS: ""}
+        rows: tuple[tuple[int, int, dict[str, str]], ...] = (
+            (1, 1, alone),
+            (2, 1, alone),
+            (2, 2, {}),
+            (3, 1, {}),
+        )
+        for ranks, least, expected in rows:
+            with self.subTest(ranks=ranks, least=least):
+                unit = of_id("m.T.t", "m", demand=Demand(ranks=ranks, hosts=least))
+                self.assertEqual(hosts.variables([unit]), expected)
+        self.assertEqual((hosts.is_there(""), hosts.is_there("b")), (True, False))
+
+
+if __name__ == "__main__":
+    unittest.main()
