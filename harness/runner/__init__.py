@@ -12,6 +12,7 @@ Where to change what:
     batching, scheduling, queue, shuffle  which tests share a worker, and which worker starts next
     plan, session                         attempts, reruns and repeats; the loop of a run
     zygote_owner, zygote_process, zygote  the process that imports test modules and forks workers
+    over_hosts, other_hosts, shared_capacity, zygote_relay   a run over several hosts, and whole tests on each
     workers, events, messages             the controller's view of workers, and the messages between processes
     worker, unittest_result               what runs in a worker, and how a test's result becomes a record
     controller_records, rank_records      records of tests that did not report themselves, and of ranks
