@@ -279,7 +279,7 @@ def _placement(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("where and how long")
     add = group.add_argument
     add("-j", "--jobs", metavar="N|auto", type=_jobs, default=0,
-        help="CPU slots that tests share, on each host (default: auto, the number of its processors)")  # fmt: skip
+        help="CPU slots that tests share, on each host (default: auto, the number of processors)")  # fmt: skip
     add("--timeout", metavar="SECONDS", type=_parsed(positive_seconds),
         help=f"deadline of a test that sets none itself ({EnvVar.TIMEOUT}; default {TIMEOUT_S:g}, "
         "with --drop-in upstream's)")  # fmt: skip
@@ -300,7 +300,7 @@ def _hosts(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("several hosts (docs/hosts.rst)")
     add = group.add_argument
     add("--hosts", metavar="WHERE",
-        help="tests and their ranks run on several hosts: slurm, torchrun or mpi in each process that srun, torchrun "
+        help="tests run on several hosts: slurm, torchrun or mpi in each process that srun, torchrun "
         "or mpirun has started, one a host; N@HOST:PORT where N agents (python -m harness.agent HOST:PORT) "
         "come, this host's own among them")  # fmt: skip
     add("--placement", choices=PLACEMENTS,

@@ -429,7 +429,8 @@ class Workers:
                 worker.pid = message.pid
             elif isinstance(message, Gone):
                 worker.code, worker.peak_memory = message.code, message.peak_memory
-                worker.killed = worker.memory_kills.explain(worker.code)
+                if not host:
+                    worker.killed = worker.memory_kills.explain(worker.code)
                 self._gone(worker)
 
     def _gone(self, worker: Worker) -> None:
