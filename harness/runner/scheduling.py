@@ -43,19 +43,25 @@ class Offer(Protocol):
     """What a schedule shares out: the ``Capacity`` of a machine, or that of several hosts."""
 
     @property
-    def slots(self) -> int: ...
+    def slots(self) -> int:
+        """The number of slots."""
 
     @property
-    def slot_columns(self) -> tuple[int, ...]: ...
+    def slot_columns(self) -> tuple[int, ...]:
+        """Where in ``amounts`` the slots are."""
 
     @property
-    def amounts(self) -> Amounts: ...
+    def amounts(self) -> Amounts:
+        """All there is, as a vector."""
 
-    def alone(self, demand: Demand) -> bool: ...
+    def alone(self, demand: Demand) -> bool:
+        """Whether a batch must run alone."""
 
-    def width(self, demand: Demand) -> float: ...
+    def width(self, demand: Demand) -> float:
+        """How many slots a batch takes."""
 
-    def places(self, demand: Demand) -> Sequence[Place]: ...
+    def places(self, demand: Demand) -> Sequence[Place]:
+        """Where a batch can run, and what it takes there."""
 
 
 @dataclass(frozen=True, slots=True)
