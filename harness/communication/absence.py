@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from harness.calls import Kind
 from harness.communication.matching import CallsByRank, Row, rows
@@ -20,12 +20,14 @@ from harness.communication.wait_graph import Waiting
 class Absence:
     """A collective that will never be complete, the members that are missing, and the odd ones.
 
-    ``superfluous``: those who have called it are odd, and else the missing ones.
+    ``superfluous``: those who have called it are odd, and else the missing ones. ``disputed``: other
+    collectives tell it otherwise.
     """
 
     row: Row
     missing: tuple[int, ...]
     superfluous: bool
+    disputed: bool = False
 
     @property
     def odd(self) -> tuple[int, ...]:
@@ -51,7 +53,7 @@ def absence(calls: CallsByRank, waiting: Mapping[int, Waiting], left: Collection
         found = [each for each in found if order[id(each)] is _Order.AGAINST_OTHERS] or found
     if len({each.odd for each in found}) > 1:
         least = min(each.doubt for each in found)
-        found = [each for each in found if each.doubt == least]
+        found = [replace(each, disputed=True) for each in found if each.doubt == least]
     return found[0] if len({each.odd for each in found}) == 1 else None
 
 

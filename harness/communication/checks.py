@@ -13,7 +13,12 @@ from dataclasses import dataclass
 
 from harness.calls import Call, Kind
 from harness.communication.call_log import ENTRIES
-from harness.communication.difference_text import difference_text, incomplete_text, message_text
+from harness.communication.difference_text import (
+    difference_text,
+    incomplete_text,
+    made_by_some_text,
+    message_text,
+)
 from harness.communication.matching import (
     CallsByRank,
     Messages,
@@ -33,7 +38,7 @@ class Check(str, enum.Enum):
     WRITTEN = "written"  # a tensor changed while a call used it
     OVERLAP = "overlap"  # two pending calls on the same memory, one of which writes
     UNWAITED = "unwaited"  # a work handle that nobody waited for
-    INCOMPLETE = "incomplete"  # a collective that not all ranks of its group called
+    INCOMPLETE = "incomplete"  # a collective, or the making of a group, that not all ranks called that must
     LOST = "lost"  # a message that nobody received
     RACE = "race"  # a receive from any source that several senders could match
     REPLICAS = "replicas"  # results that are right but not the same to the last bit, and ought to be
@@ -67,7 +72,7 @@ def findings(calls: CallsByRank) -> tuple[Finding, ...]:
         return ()
     found = [*_arguments(calls), *_told_by_ranks(calls)]
     if all(len(mine) < ENTRIES for mine in calls.values()):
-        found += [*_unwaited(calls), *_incomplete(calls), *_messages(calls)]
+        found += [*_unwaited(calls), *_incomplete(calls), *_made_by_some(calls), *_messages(calls)]
     return bounded(found)
 
 
@@ -129,13 +134,31 @@ def _incomplete(calls: CallsByRank) -> Iterator[Finding]:
         yield Finding(Check.INCOMPLETE, incomplete_text(row, absent), tuple(sorted({*row.calls, *absent})))
 
 
+def _made_by_some(calls: CallsByRank) -> Iterator[Finding]:
+    """The first group that ``new_group`` made on some ranks of the default group alone.
+
+    Groups are named by how many there were before, so that later groups of these ranks do not meet.
+    Groups that only their members make (``use_local_synchronization``) have names that are no numbers.
+    """
+    every = (c.signature for mine in calls.values() for c in mine)
+    world = next((s.members for s in every if s.default and s.members), ())
+    for row in rows(calls):
+        s = row.first.signature
+        absent = [rank for rank in world if rank not in row.calls]
+        if s.kind is not Kind.MAKING or s.default or not s.group.isdigit() or not absent:
+            continue
+        if all(calls.get(rank) for rank in absent) and not any(c.raised for c in row.calls.values()):
+            yield Finding(Check.INCOMPLETE, made_by_some_text(row, absent), tuple(sorted(row.calls)))
+        return
+
+
 def _messages(calls: CallsByRank) -> Iterator[Finding]:
     found = messages(calls)
     for channel, send, receive in unequal_messages(found):
         said = message_text(channel, send, receive)
         yield Finding(Check.ARGUMENTS, said.text, said.ranks)
     yield from _lost(found)
-    yield from _races(found)
+    yield from _races(found, calls)
 
 
 def _lost(found: Messages) -> Iterator[Finding]:
@@ -147,12 +170,12 @@ def _lost(found: Messages) -> Iterator[Finding]:
             yield Finding(Check.LOST, text, (channel.sender, channel.receiver))
 
 
-def _races(found: Messages) -> Iterator[Finding]:
+def _races(found: Messages, calls: CallsByRank) -> Iterator[Finding]:
     """The first receive from any source, by group, rank and tag, that more than one sender could match."""
     for (group, receiver, tag), receives in found.from_any.items():
         sends = found.sends_to(group, receiver, tag)
         for place, receive in enumerate(receives):
-            senders = _candidates(sends, receive, taken=place)
+            senders = _candidates(sends, _known_at(receive, calls[receiver]), taken=place)
             if len(senders) > 1:
                 who = " and ".join(map(str, senders))
                 text = f"rank {receiver}: {receive}{receive.at} could match messages of ranks {who}"
@@ -160,8 +183,22 @@ def _races(found: Messages) -> Iterator[Finding]:
                 break
 
 
-def _candidates(sends: Iterable[tuple[int, Call]], receive: Call, taken: int) -> list[int]:
-    """The senders whose messages were on their way before the receive ended, if more than ``taken``."""
-    until = receive.ended_s
+def _known_at(receive: Call, calls: Iterable[Call]) -> float | None:
+    """When the receiver first told others anything after a receive; None where it never did.
+
+    What was sent before that cannot depend on the receive, however the ranks were scheduled.
+    """
+    ended_s = receive.ended_s
+    if ended_s is None:
+        return None
+    later = (c.started_s for c in calls if c.kind not in _TELLS_NOBODY and c.started_s > ended_s)
+    return min(later, default=None)
+
+
+_TELLS_NOBODY = frozenset({Kind.RECEIVE, Kind.LAYOUT, Kind.FINDING, Kind.IN_CPP})
+
+
+def _candidates(sends: Iterable[tuple[int, Call]], until: float | None, taken: int) -> list[int]:
+    """The senders of messages that were sent until then, if these are more than ``taken`` and one."""
     pending = [sender for sender, call in sends if until is None or call.started_s <= until]
     return sorted(set(pending)) if len(pending) > taken + 1 else []

@@ -121,6 +121,17 @@ def incomplete_text(row: Row, absent: Sequence[int]) -> str:
     return f"{ranks_text(absent)} never called {call}, which {verb_of(callers, 'calls', 'call')}{call.at}"
 
 
+def made_by_some_text(row: Row, absent: Sequence[int]) -> str:
+    """The line about a group that ranks made without the ranks ``absent``."""
+    makers = tuple(sorted(row.calls))
+    call = _of(row, makers)
+    group, make = _set(call.signature.members), verb_of(makers, "makes", "make")
+    all_have_to = "all ranks have to call new_group, members or not"
+    if len(makers) < len(absent):
+        return f"{make} {group}{call.at}, which {ranks_text(absent)} never made: {all_have_to}"
+    return f"{ranks_text(absent)} never made {group}, which {make}{call.at}: {all_have_to}"
+
+
 def message_text(channel: Channel, send: Call, receive: Call) -> Explanation:
     """The line about a message of which sender and receiver expect other tensors."""
     return Explanation(

@@ -6,15 +6,13 @@ cause; where there is no majority, both sides are named.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from harness.calls import Call, Kind, under_way
-from harness.communication.absence import absence, decisive, in_a_cycle
+from harness.communication.absence import absence, decisive
+from harness.communication.cycles import crossed_groups, cycle, groups_in_a_cycle, mutual
 from harness.communication.difference_text import (
-    MOST_SIDES,
     Explanation,
     difference_text,
     message_text,
@@ -28,8 +26,7 @@ from harness.communication.matching import (
 )
 from harness.communication.unmatched import misdirected, tags_differ, unset_text
 from harness.communication.wait_graph import RankView, Waiting, waits_now
-
-K = TypeVar("K")
+from harness.communication.waits_text import alike, call_text, waits_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +58,12 @@ def explain(states: Sequence[RankState], *, over: bool = False) -> Explanation |
     differing = _difference_in(calls, waiting)
     if not waiting:
         return differing
-    incomplete, crossed = _incomplete(calls, by_rank, waiting), _crossed_groups(waiting)
+    incomplete, crossed = _incomplete(calls, by_rank, waiting), crossed_groups(waiting)
     # Where one rank alone holds up all others, a collective tells better which one is odd; so it does in a
     # cycle over more than two groups, of which most ranks have no order in common.
     if crossed is not None and incomplete is not None and crossed.ranks != incomplete.ranks:
         one = len(decisive(waiting)) == 1
-        crossed = None if one or (not crossed.ranks and _groups(waiting) > 2) else crossed
+        crossed = None if one or (not crossed.ranks and groups_in_a_cycle(waiting) > 2) else crossed
     return (
         crossed
         or differing
@@ -74,7 +71,7 @@ def explain(states: Sequence[RankState], *, over: bool = False) -> Explanation |
         or misdirected(calls, waiting, {s.rank for s in states if s.gone})
         or incomplete
         or _absent(by_rank, waiting)
-        or _cycle(waiting)
+        or cycle(waiting)
         or _elsewhere(by_rank, waiting)
         or _store(calls, by_rank, waiting)
     )
@@ -140,14 +137,16 @@ def _incomplete(
     found = absence(calls, waiting, {s.rank for s in by_rank.values() if s.finished or s.gone})
     if found is None or not all(rank in by_rank for rank in found.missing):
         return None
+    if (pair := mutual(calls, waiting, found)) is not None:
+        return pair
     call = found.row.first
-    same = _alike(found.missing, lambda rank: _missing_text(by_rank, waiting, rank, call))
+    same = alike(found.missing, lambda rank: _missing_text(by_rank, waiting, rank, call))
     told = "; ".join(verb_of(ranks, *text) for text, ranks in same)
     waits = [w for rank, w in waiting.items() if found.row.calls.get(rank) is w.call]
     if found.superfluous:
-        return Explanation(f"{_waits_text(waits)}, for which nobody comes: {told}", found.odd)
+        return Explanation(f"{waits_text(waits)}, for which nobody comes: {told}", found.odd)
     waits += [w for rank, w in waiting.items() if w not in waits and rank not in found.missing]
-    return Explanation(f"{told}; {_waits_text(waits)}", found.odd)
+    return Explanation(f"{told}; {waits_text(waits)}", found.odd)
 
 
 def _missing_text(
@@ -180,12 +179,12 @@ def _absent_text(
     waits = [w for w in waiting.values() if set(w.waits_for) & set(absent)]
     waits += [w for w in waiting.values() if w not in waits]
     who = [w.rank for w in waits]
-    same = _alike(absent, lambda rank: _state_text(by_rank[rank], call))
+    same = alike(absent, lambda rank: _state_text(by_rank[rank], call))
     if all(by_rank[rank].finished for rank in absent) and len(absent) > len(waiting):
         left = "; ".join(f"{verb_of(ranks, *text)}" for text, ranks in same)
-        return Explanation(f"{_waits_text(waits)}, for which nobody comes: {left}", tuple(who))
+        return Explanation(f"{waits_text(waits)}, for which nobody comes: {left}", tuple(who))
     told = "; ".join(verb_of(ranks, *text) for text, ranks in same)
-    return Explanation(f"{told}; {_waits_text(waits)}", tuple(absent))
+    return Explanation(f"{told}; {waits_text(waits)}", tuple(absent))
 
 
 def _state_text(state: RankState, missed: Call) -> tuple[str, str]:
@@ -213,95 +212,12 @@ def _short(call: Call) -> str:
     return call.name if call.signature.default else str(call)
 
 
-def _waits_text(waits: Sequence[Waiting]) -> str:
-    """Who waits in what: ``ranks 1-3 wait in all_reduce #6 (test_x.py:51)``."""
-    parts = []
-    for text, ranks in _alike([w.rank for w in waits], lambda rank: _call_text(_by(waits, rank))):
-        parts.append(f"{verb_of(ranks, 'waits', 'wait')} in {text}")
-    return "; ".join(parts)
-
-
-def _by(waits: Sequence[Waiting], rank: int) -> Waiting:
-    return next(w for w in waits if w.rank == rank)
-
-
-def _call_text(waiting: Waiting) -> str:
-    return f"{waiting.call.name}{waiting.call.at}"
-
-
-def _alike(ranks: Iterable[int], text: Callable[[int], K]) -> list[tuple[K, list[int]]]:
-    """The ranks by what ``text`` says of them, in the order of their lowest."""
-    found: dict[K, list[int]] = defaultdict(list)
-    for rank in sorted(ranks):
-        found[text(rank)].append(rank)
-    return list(found.items())
-
-
-# -- ranks that wait for each other
-
-
-def _cycle(waiting: Mapping[int, Waiting]) -> Explanation | None:
-    """A cycle of ranks each of which waits for a message of the next."""
-    for start in sorted(waiting):
-        path = [start]
-        while waiting[path[-1]].call.kind in (Kind.SEND, Kind.RECEIVE):
-            following = [r for r in waiting[path[-1]].waits_for if r in waiting]
-            if not following:
-                break
-            if following[0] in path:
-                return _cycle_text([*path[path.index(following[0]) :], following[0]], waiting)
-            path.append(following[0])
-    return None
-
-
-def _cycle_text(cycle: Sequence[int], waiting: Mapping[int, Waiting]) -> Explanation:
-    calls = [waiting[rank].call for rank in cycle[:-1]]
-    arrows = " -> ".join(map(str, cycle))
-    operations = " and ".join(sorted({call.signature.operation for call in calls}))
-    places = list(dict.fromkeys(call.place for call in calls if call.place))
-    at = f" ({', '.join(places[:MOST_SIDES])})" if places else ""
-    return Explanation(f"ranks {arrows} wait for each other in {operations}{at}", ())
-
-
-def _crossed_groups(waiting: Mapping[int, Waiting]) -> Explanation | None:
-    """Ranks that wait on different groups, and call the other's group later or earlier.
-
-    None where two of them differ in one collective: another order of groups leaves each collective as it is.
-    """
-    cycle = in_a_cycle(waiting)
-    on = {rank: waiting[rank] for rank in cycle if waiting[rank].call.kind is Kind.COLLECTIVE}
-    groups = {w.call.signature.group_key for w in on.values()}
-    if len(groups) < 2 or len(on) < len(cycle) or differences({r: (w.call,) for r, w in on.items()}):
-        return None
-    alike = _alike(on, lambda rank: on[rank].call.signature.group_key)
-    for each in on.values():
-        wanted = [r for r in each.waits_for if r in on]
-        if not any(on[r].call.signature.group_key != each.call.signature.group_key for r in wanted):
-            return None
-    sides = sorted(alike, key=lambda side: (-len(side[1]), side[1][0]))
-    majority = len(sides[0][1]) > len(on) - len(sides[0][1])
-    odd = [rank for _, ranks in sides[1:] for rank in ranks] if majority else []
-    ordered = [*sides[1:], sides[0]] if majority else sides
-    parts = [
-        f"{verb_of(ranks, 'calls', 'call')} {on[ranks[0]].call}{on[ranks[0]].call.at}" for _, ranks in ordered
-    ]
-    return Explanation(
-        f"ranks call groups in different orders and wait for each other: {', '.join(parts)}",
-        tuple(sorted(odd)),
-    )
-
-
-def _groups(waiting: Mapping[int, Waiting]) -> int:
-    """In how many groups ranks wait for themselves by way of others."""
-    return len({waiting[rank].call.signature.group_key for rank in in_a_cycle(waiting)})
-
-
 def _elsewhere(by_rank: Mapping[int, RankState], waiting: Mapping[int, Waiting]) -> Explanation | None:
     """Ranks that wait in different calls, of which each waits for the others."""
     if len(waiting) < 2 or all(w.call.kind is Kind.STORE for w in waiting.values()):
         return None
-    alike = _alike(waiting, lambda rank: _call_text(waiting[rank]))
-    sides = sorted(alike, key=lambda side: (-len(side[1]), side[1][0]))
+    same = alike(waiting, lambda rank: call_text(waiting[rank]))
+    sides = sorted(same, key=lambda side: (-len(side[1]), side[1][0]))
     if len(sides) < 2:
         return None
     majority = len(sides[0][1]) > len(waiting) - len(sides[0][1])
@@ -328,7 +244,7 @@ def _store(
         return None
     elsewhere = [s for s in by_rank.values() if s.rank not in waiting and not (s.finished or s.gone)]
     nobody_left = not elsewhere and len(stores) < len(by_rank)
-    unset = f"{_waits_text(stores)}, {unset_text(calls, stores[0].call, nobody_left=nobody_left)}"
+    unset = f"{waits_text(stores)}, {unset_text(calls, stores[0].call, nobody_left=nobody_left)}"
     if elsewhere:
         where = "; ".join(
             f"rank {s.rank} " + (f"is at {s.at}" if s.at else "gave no stack") for s in elsewhere

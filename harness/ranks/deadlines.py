@@ -115,7 +115,7 @@ class SupervisorView:
     """What the supervisor has observed so far; times in seconds on the monotonic clock, None for "not yet".
 
     ``unsettled`` counts ranks that have neither reported nor exited, ``alive`` those whose process still
-    exists.
+    exists. ``deadlocked``: some ranks can never go on; after a failure or a skip, none of the unsettled can.
     """
 
     started: float
@@ -164,8 +164,8 @@ def decide(view: SupervisorView, limits: Limits, now: float) -> NextStep:
 
 def _reasons(view: SupervisorView, limits: Limits, now: float) -> list[NextStep]:
     steps = [_after(view.started + limits.timeout_s, now, Action.TAKE_STACKS, EndReason.TIMEOUT)]
-    if view.deadlocked is not None and view.first_bad is None and view.first_skip is None:
-        steps.append(_after(view.deadlocked, now, Action.TAKE_STACKS, EndReason.DEADLOCK))
+    if view.deadlocked is not None:
+        steps.append(_after(view.deadlocked, now, Action.TAKE_STACKS, why_deadlocked(view)))
     if view.first_bad is not None:
         steps.append(_after(view.first_bad + limits.grace_s, now, Action.TAKE_STACKS, EndReason.FAILURE))
     if view.first_skip is not None:
@@ -173,6 +173,13 @@ def _reasons(view: SupervisorView, limits: Limits, now: float) -> list[NextStep]
             _after(view.first_skip + limits.skip_grace_s, now, Action.TAKE_STACKS, EndReason.DIVERGENCE)
         )
     return steps
+
+
+def why_deadlocked(view: SupervisorView) -> EndReason:
+    """Why ranks are ended that can never go on: because of a rank that failed or skipped, if one did."""
+    if view.first_bad is not None:
+        return EndReason.FAILURE
+    return EndReason.DIVERGENCE if view.first_skip is not None else EndReason.DEADLOCK
 
 
 def _urgency(step: NextStep) -> tuple[bool, float, bool]:

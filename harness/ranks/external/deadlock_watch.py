@@ -61,8 +61,11 @@ class ExternalDeadlockWatch:
             self._store.set(f"{self._key}/stuck/{self._rank}", text)
             self._told = text
 
-    def judge(self, silent: Iterable[int], settled: Mapping[int, Sequence[Call]]) -> None:
-        """In one process of all: looks whether the silent ranks can go on, and tells all where some cannot.
+    def judge(
+        self, silent: Iterable[int], settled: Mapping[int, Sequence[Call]], *, all_of_them: bool = False
+    ) -> None:
+        """In one process of all: looks whether the silent ranks can go on, and tells all where some cannot,
+        or, with ``all_of_them``, where none can.
 
         ``settled`` are the calls of ranks that have an outcome.
         """
@@ -73,15 +76,23 @@ class ExternalDeadlockWatch:
             calls = () if text == _MOVED else tuple(map(call_from_json, json.loads(text)[1]))
             views.append(RankView(rank, calls, can_move=moved))
         stuck = tuple(waiting.rank for waiting in prove(views, -math.inf))
-        if stuck and stuck == self._proven:
-            self._store.set(f"{self._key}/deadlocked", json.dumps(stuck))
+        enough = len(stuck) == len(self._read) if all_of_them else stuck
+        if enough and stuck == self._proven:
+            self._store.set(f"{self._key}/deadlocked", json.dumps([len(settled), stuck]))
         self._proven = stuck
 
     def _told_by(self, rank: int) -> str:
         key = f"{self._key}/stuck/{rank}"
         return self._store.get(key).decode() if self._store.check([key]) else _MOVED
 
-    def deadlocked(self) -> tuple[int, ...]:
-        """The ranks that can never go on, as one process has told all; () while there are none."""
+    def deadlocked(self, settled: int) -> tuple[int, ...]:
+        """The ranks that can never go on, as one process has told all; () while there are none.
+
+        ``settled`` is how many outcomes the caller knows: until it knows those that the other process knew,
+        it would give another reason.
+        """
         key = f"{self._key}/deadlocked"
-        return tuple(json.loads(self._store.get(key))) if self._store.check([key]) else ()
+        if not self._store.check([key]):
+            return ()
+        known, stuck = json.loads(self._store.get(key))
+        return tuple(stuck) if settled >= known else ()

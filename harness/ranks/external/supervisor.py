@@ -23,7 +23,7 @@ from dataclasses import replace
 from harness.communication import taps
 from harness.merging import DEFAULT_RULES, MergeRules, apply_rules
 from harness.outcomes import RankOutcome, Status
-from harness.ranks.deadlines import Action, EndReason, Limits, SupervisorView, decide
+from harness.ranks.deadlines import Action, EndReason, Limits, SupervisorView, decide, why_deadlocked
 from harness.ranks.exit_rules import ended_as
 from harness.ranks.external.deadlock_watch import LOOK_EVERY_S
 from harness.ranks.external.rank import InProcessRank
@@ -139,14 +139,14 @@ class ExternalSupervisor(threading.Thread):
 
     def _look_for_deadlocks(self) -> None:
         """Tells whether the own rank waits, and hears whether ranks can never go on."""
-        reasons = (self._view.first_bad, self._view.first_skip, self._view.deadlocked)
-        if self._why is not None or any(at is not None for at in reasons):
+        if self._why is not None or self._view.deadlocked is not None:
             return
         if self._own is not None and self._own.rank in self._silent:
             self._watch.tell(*self._own.log())
         if self._rank == 0:
-            self._watch.judge(self._silent, {o.rank: o.calls for o in self._words})
-        self._deadlocked = self._watch.deadlocked()
+            alone = why_deadlocked(self._view) is EndReason.DEADLOCK
+            self._watch.judge(self._silent, {o.rank: o.calls for o in self._words}, all_of_them=not alone)
+        self._deadlocked = self._watch.deadlocked(len(self._words))
         if self._deadlocked:
             self._view = replace(self._view, deadlocked=self._clock())
 
@@ -171,7 +171,7 @@ class ExternalSupervisor(threading.Thread):
         if self._own is not None and not self._own.done.is_set():
             self._had_turn(self._ladder[-1] + self._limits.exit_grace_s)
         if self._own is not None and self._own.rank in self._silent:
-            stuck = self._own.rank in self._deadlocked
+            stuck = why is EndReason.DEADLOCK and self._own.rank in self._deadlocked
             self._own.stop(Status.DEADLOCKED if stuck else ended_as(why) or Status.ENDED)
 
     def _due(self, now: float) -> float:

@@ -28,6 +28,7 @@ from harness.ranks.deadlines import (
     NextStep,
     SupervisorView,
     decide,
+    why_deadlocked,
 )
 from harness.ranks.exit_rules import ended_as, exited_wrongly, hung_at_exit, reported_too_late
 from harness.ranks.job import UNSWEPT, JobResult
@@ -379,22 +380,24 @@ class Supervisor:
         return decide(self._view, self._limits, now)
 
     def _looks_for_deadlocks(self) -> bool:
-        """Whether a deadlock would be news: ranks still run, and nothing else has gone wrong."""
+        """Whether a deadlock would be news: ranks still run, and none of them is being ended."""
         view = self._view
-        reasons = (view.first_bad, view.first_skip, view.stacks_since, view.interrupted, view.ended)
+        reasons = (view.stacks_since, view.interrupted, view.ended)
         return view.unsettled > 0 and view.deadlocked is None and all(at is None for at in reasons)
 
     def _look_for_deadlocks(self, now: float) -> None:
+        """Has the ranks ended where some can never go on; after a failure or a skip, where none can."""
         remote = bool(self._ranks.hosts)
         ranks = [WatchedRank(w.link.rank, w.link.log, self._pid(w), w.settled, remote) for w in self._watched]
         until = self._view.started + self._limits.timeout_s
         if math.isinf(until):  # of a run without a deadline, a call that gives up soon is no deadlock either
             until = now + TIMEOUT_S
         stuck = {each.rank for each in self._deadlocks.look(ranks, until)}
-        if stuck:
+        alone = why_deadlocked(self._view) is EndReason.DEADLOCK
+        if stuck and (alone or all(w.settled or w.link.rank in stuck for w in self._watched)):
             self._view = replace(self._view, deadlocked=now)
             for watched in self._watched:
-                watched.deadlocked = watched.link.rank in stuck
+                watched.deadlocked = alone and watched.link.rank in stuck
 
     def _began(self, now: float) -> float:
         """When the test began in the last of its ranks: not before now where one of them has yet to begin."""

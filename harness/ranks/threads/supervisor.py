@@ -17,7 +17,16 @@ from harness.communication import call_log
 from harness.merging import DEFAULT_RULES, MergeRules
 from harness.outcomes import RankOutcome, Status, SubtestOutcome
 from harness.protocol import SubtestFailed
-from harness.ranks.deadlines import TERM_WAIT_S, Action, EndReason, Limits, NextStep, SupervisorView, decide
+from harness.ranks.deadlines import (
+    TERM_WAIT_S,
+    Action,
+    EndReason,
+    Limits,
+    NextStep,
+    SupervisorView,
+    decide,
+    why_deadlocked,
+)
 from harness.ranks.exit_rules import ended_as, hung_at_exit
 from harness.ranks.job import JobResult
 from harness.ranks.threads.rank import ThreadEnded
@@ -108,7 +117,7 @@ class ThreadSupervisor:
         if math.isinf(until):  # of a run without a deadline, a call that gives up soon is no deadlock either
             until = self._clock() + TIMEOUT_S
         self._deadlocked = self._ranks.check_for_stall(until)
-        why = self._why_deadlocked()
+        why = why_deadlocked(self._view)
         if self._deadlocked and (why is EndReason.DEADLOCK or len(self._deadlocked) == len(working)):
             self._look(why)
 
@@ -122,11 +131,6 @@ class ThreadSupervisor:
 
     def _working(self) -> list[int]:
         return [r for r in range(self._size) if r not in self._reports and r not in self._gone]
-
-    def _why_deadlocked(self) -> EndReason:
-        if self._view.first_bad is not None:
-            return EndReason.FAILURE
-        return EndReason.DIVERGENCE if self._view.first_skip is not None else EndReason.DEADLOCK
 
     def _take(self, event: SubtestFailed | RankOutcome | ThreadEnded) -> None:
         now = self._clock()

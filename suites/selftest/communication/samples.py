@@ -59,7 +59,7 @@ def receive(peer: int | None, tag: int = 0, **fields: Any) -> Call:
 
 def making(number: int, members: tuple[int, ...], **fields: Any) -> Call:
     """The making of a group."""
-    return call("new_group", 1, kind=Kind.MAKING, members=members, group=str(number), **fields)
+    return call("new_group", 1, kind=Kind.MAKING, members=members, **{"group": str(number), **fields})
 
 
 def waits_for_key(key: str = "key", prefix: str = "", **fields: Any) -> Call:

@@ -9,7 +9,7 @@ from typing import Any
 from harness.calls import Call, Kind
 from harness.communication.call_log import ENTRIES
 from harness.communication.checks import MOST_OF_A_KIND, Check, findings
-from suites.selftest.communication.samples import call, receive, send
+from suites.selftest.communication.samples import call, making, receive, send
 
 
 def ended(*args: Any, **fields: Any) -> Call:
@@ -44,6 +44,20 @@ class FindingsTest(unittest.TestCase):
                 [[receive(None), receive(None)], [send(0, at=-1.0)], [send(0, at=-1.0)]],
                 [Check.RACE],
             ),
+            "race with a message that came later, and did not depend on the first": (
+                [
+                    [receive(None, state="ended"), receive(None, state="ended", at=3.0)],
+                    *([send(0, at=-1.0)], [send(0, at=2.0)]),
+                ],
+                [Check.RACE],
+            ),
+            "a message that may be an answer to what followed on the receive": (
+                [
+                    [receive(None, state="ended"), send(2, at=1.0), receive(None, state="ended", at=3.0)],
+                    *([send(0, at=-1.0)], [receive(0, at=1.0), send(0, at=2.0)]),
+                ],
+                [],
+            ),
             "not called by all": (
                 [[ended(members=(0, 1)), ended("broadcast", 2, members=(0, 1))], [ended(members=(0, 1))]],
                 [Check.INCOMPLETE],
@@ -51,6 +65,24 @@ class FindingsTest(unittest.TestCase):
             "told of once in a group": (
                 [[ended(number=n, members=(0, 1)) for n in (1, 2, 3)], [ended(members=(0, 1))]],
                 [Check.INCOMPLETE],
+            ),
+            "a group made by its members alone": (
+                [
+                    [ended(members=(0, 1)), making(1, (0,), state="ended")],
+                    [ended(members=(0, 1))],
+                ],
+                [Check.INCOMPLETE],
+            ),
+            "a group that its members alone have to make": (
+                [
+                    [ended(members=(0, 1)), making(1, (0,), state="ended", group="0a1b:2")],
+                    [ended(members=(0, 1))],
+                ],
+                [],
+            ),
+            "a group made outside of any default group": (
+                [[making(1, (0,), state="ended")], [ended(members=(1,), group="2")]],
+                [],
             ),
             "a rank of another program": ([[ended(members=(0, 7))], [ended(members=(0, 7))]], []),
             "a rank that recorded nothing": ([[ended(members=(0, 1))], []], []),

@@ -65,7 +65,7 @@ class ExplainTest(unittest.TestCase):
         )
 
     def test_missed_by_most(self) -> None:
-        """Of ranks that wait for each other, the one that most others miss is the cause."""
+        """Of ranks that wait for each other, the one that most others miss comes first."""
         missed = call("gather", members=(0, 1, 2), group="1", root=2)
         begun = call("gather", members=(0, 1, 2), group="1", root=2, state="ended")
         self.check(
@@ -75,10 +75,10 @@ class ExplainTest(unittest.TestCase):
                 waits(2, missed),
                 waits(3, call("barrier", members=(0, 2, 3), group="2")),
             ],
-            "rank 1 never came to gather #1 of group {0, 1, 2} made at t.py:9: it waits in recv from rank 2 "
-            "(t.py:20 in test_x); ranks 0, 3 wait in barrier #1 (t.py:20 in test_x); "
-            "rank 2 waits in gather #1 (t.py:20 in test_x)",
-            1,
+            "rank 1 waits for rank 2 in recv from rank 2 (t.py:20 in test_x), and rank 2 for rank 1 in "
+            "gather #1 of group {0, 1, 2} made at t.py:9 (t.py:20 in test_x); "
+            "ranks 0, 3 wait in barrier #1 (t.py:20 in test_x)",
+            *(1, 2),
         )
 
     def test_groups_in_a_cycle(self) -> None:

@@ -25,7 +25,8 @@ from suites.selftest.faults.rows import OnForkServer, Played
 # Seconds. Only a program that is to come to its deadline waits for it.
 DEADLINE = "20"
 SHORT_DEADLINE = "3"
-GRACES = {"HARNESS_GRACE": "1", "HARNESS_SKIP_GRACE": "1"}
+# Nor does any wait for these, after a rank that failed or skipped.
+GRACES = {"HARNESS_GRACE": "600", "HARNESS_SKIP_GRACE": "600"}
 
 
 def setUpModule() -> None:

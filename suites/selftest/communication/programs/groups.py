@@ -14,6 +14,56 @@ bug = TABLE.bug
 
 @bug(
     4,
+    Kind.WARNING,
+    "ranks 0, 1 make group {0, 1}",
+    "which ranks 2, 3 never made",
+    "{guilty}",
+    modes=STARTED,
+)
+def group_made_by_its_members(rank: int, world_size: int) -> None:
+    """Ranks 0 and 1 alone make a group of themselves."""
+    if rank < 2:
+        pair = dist.new_group([0, 1])  # guilty
+        dist.all_reduce(torch.ones(1), group=pair)
+    dist.barrier()
+
+
+@bug(
+    4,
+    Kind.WARNING,
+    "rank 1 never made group {2, 3}",
+    "which ranks 0, 2, 3 make",
+    "{guilty}",
+)
+def group_left_out_by_one(rank: int, world_size: int) -> None:
+    """Rank 1 makes only the group that it is in."""
+    dist.new_group([0, 1])
+    if rank != 1:
+        dist.new_group([2, 3])  # guilty
+    dist.barrier()
+
+
+@bug(
+    4,
+    Kind.DEADLOCKED,
+    "rank 3 waits for rank 2 in barrier #1 of the default group",
+    "rank 2 for rank 3 in all_reduce #1 of group {2, 3}",
+    "{guilty}",
+    "{waits}",
+    "ranks 0, 1 wait in all_reduce #1",
+)
+def takes_the_other_group(rank: int, world_size: int) -> None:
+    """Rank 2 reduces over the other one of the two groups that it is in."""
+    three, two = dist.new_group([0, 1, 2]), dist.new_group([2, 3])
+    if rank < 2:
+        dist.all_reduce(torch.ones(2), group=three)
+    elif rank == 2:
+        dist.all_reduce(torch.ones(2), group=two)  # guilty
+    dist.barrier()  # waits
+
+
+@bug(
+    4,
     Kind.DEADLOCKED,
     "rank 3 calls all_reduce",
     "{guilty}",

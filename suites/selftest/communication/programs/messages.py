@@ -185,6 +185,28 @@ def pipeline_with_one_message_more(rank: int, world_size: int) -> None:
             dist.send(batch, dst=rank + 1)
 
 
+@bug(
+    3,
+    Kind.DEADLOCKED,
+    "rank 0 waits for rank 2 in barrier #1 of the default group",
+    "rank 2 for rank 0 in send to rank 0",
+    "{waits}",
+    "{also}",
+    guilty=[0],
+    modes=KEPT,
+)
+def batch_without_its_receive(rank: int, world_size: int) -> None:
+    """Rank 0 leaves the receive out of the last of its batches."""
+    for step in range(3):
+        sent, received = torch.ones(3), torch.empty(3)
+        operations = [dist.P2POp(dist.isend, sent, (rank + 1) % world_size)]
+        if rank != 0 or step < 2:
+            operations.append(dist.P2POp(dist.irecv, received, (rank - 1) % world_size))
+        for work in dist.batch_isend_irecv(operations):
+            work.wait()  # also
+    dist.barrier()  # waits
+
+
 # -- lost messages and races
 
 
@@ -193,6 +215,18 @@ def lost_message(rank: int, world_size: int) -> None:
     """Rank 0 sends a message that rank 1 never receives."""
     if rank == 0:
         dist.isend(torch.ones(2), dst=1, tag=3)  # guilty
+    dist.barrier()
+
+
+@bug(3, Kind.WARNING, "rank 0", "any", "ranks 1 and 2", "{guilty}", modes=KEPT)
+def race_by_chance(rank: int, world_size: int) -> None:
+    """Rank 0 takes the first message from anybody, and rank 2 mostly sends later than rank 1."""
+    tensor = torch.full((2,), float(rank))
+    if rank == 0:
+        dist.recv(tensor)  # guilty
+        dist.recv(tensor)
+    else:
+        dist.send(tensor, dst=0)
     dist.barrier()
 
 

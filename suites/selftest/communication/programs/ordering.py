@@ -7,6 +7,7 @@ import subprocess
 import threading
 import time
 from datetime import timedelta
+from unittest import SkipTest
 
 import torch
 import torch.distributed as dist
@@ -33,6 +34,23 @@ def first_rank_has_fewer_iterations(rank: int, world_size: int) -> None:
     """Rank 0 leaves a loop after five iterations of six."""
     for _ in range(5 if rank == 0 else 6):
         dist.all_reduce(torch.ones(4))  # waits
+
+
+@bug(
+    3,
+    Kind.ERROR,
+    "divergent skip",
+    "rank 2 skipped (not on rank 2)",
+    "ranks 0, 1 wait in all_reduce #1 of the default group",
+    "{waits}",
+    guilty=[2],
+    modes=EVERYWHERE,
+)
+def skips_alone(rank: int, world_size: int) -> None:
+    """Rank 2 skips the test, for which its peers wait in vain."""
+    if rank == 2:
+        raise SkipTest("not on rank 2")
+    dist.all_reduce(torch.ones(4))  # waits
 
 
 @bug(

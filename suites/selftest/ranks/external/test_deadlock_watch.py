@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import torch.distributed as dist
 
-from harness.calls import Call, Signature
+from harness.calls import Call, Kind, Signature
 from harness.communication.call_log import Head
 from harness.communication.wait_graph import SERVING
 from harness.ranks.external.deadlock_watch import ExternalDeadlockWatch
@@ -36,12 +36,14 @@ class WatchTest(unittest.TestCase):
         self.could_run = asleep.start()
         self.addCleanup(asleep.stop)
 
-    def look(self, *calls: Call, changes: int = 1, done: tuple[Call, ...] = ()) -> tuple[int, ...]:
+    def look(
+        self, *calls: Call, changes: int = 1, done: tuple[Call, ...] = (), all_of_them: bool = False
+    ) -> tuple[int, ...]:
         """One look of each process; what rank 1 hears then. ``done`` are the calls of rank 2."""
         for rank, call in enumerate(calls):
             self.watches[rank].tell(Head(changes, changes), [call])
-        self.watches[0].judge([0, 1], {2: done})
-        return self.watches[1].deadlocked()
+        self.watches[0].judge([0, 1], {2: done}, all_of_them=all_of_them)
+        return self.watches[1].deadlocked(1)
 
     def test_stuck(self) -> None:
         """All hear of ranks that wait for one that is done, once two looks prove it."""
@@ -49,7 +51,21 @@ class WatchTest(unittest.TestCase):
         heard = [self.look(call, call) for _ in range(5)]
         self.assertEqual(heard[0], ())
         self.assertEqual(heard[-1], (0, 1))
-        self.assertEqual(self.watches[2].deadlocked(), (0, 1))
+        self.assertEqual(self.watches[2].deadlocked(1), (0, 1))
+        self.assertEqual(self.watches[2].deadlocked(0), (), "it does not know the outcome of rank 2 yet")
+
+    def test_all_of_them(self) -> None:
+        """After a failure or a skip ranks are ended only where none of those that run can go on."""
+        call, members = waits(), (0, 1, 2)
+        message = replace(call, signature=Signature("recv", "0", Kind.RECEIVE, members, peer=2, default=True))
+        for alone, calls, heard in (
+            *((True, (call, call), (0, 1)), (True, (message,), (0,))),
+            *((False, (message,), ()), (False, (call, call), (0, 1))),
+        ):
+            with self.subTest(alone=alone, calls=len(calls)):
+                self.setUp()
+                said = [self.look(*calls, all_of_them=not alone) for _ in range(5)]
+                self.assertEqual(said[-1], heard)
 
     def test_movement(self) -> None:
         """Ranks that move are not stuck."""

@@ -86,10 +86,10 @@ class Watch:
     def tell(self, *what: object) -> None:
         """Does nothing: nobody listens."""
 
-    def judge(self, silent: object, settled: object) -> None:
+    def judge(self, silent: object, settled: object, *, all_of_them: bool) -> None:
         """Does nothing: what it would find is known."""
 
-    def deadlocked(self) -> tuple[int, ...]:
+    def deadlocked(self, settled: int) -> tuple[int, ...]:
         """Returns the ranks that are said to be stuck."""
         return self.log.stuck
 
