@@ -148,6 +148,11 @@ class Call:
         return s.operation
 
     @property
+    def brief(self) -> str:
+        """The call with its group, unless that is the default group."""
+        return self.name if self.signature.default else str(self)
+
+    @property
     def at(self) -> str:
         """The user's line in brackets, with a space before; "" where it is unknown."""
         return f" ({self.place})" if self.place else ""

@@ -163,8 +163,12 @@ def _explained(ranks: Sequence[RankOutcome], cause: RankOutcome) -> tuple[int, s
 
 
 def _failed_in_a_call(outcome: RankOutcome) -> bool:
-    """Whether the rank's error came out of its last communication call: from a peer, perhaps."""
-    return bool(outcome.calls) and outcome.calls[-1].raised and not outcome.bad_subtests
+    """Whether the rank's error came out of its last communication call: from a peer, perhaps.
+
+    A call that was refused came to no peer.
+    """
+    last = outcome.calls[-1] if outcome.calls else None
+    return last is not None and last.raised and not last.refused and not outcome.bad_subtests
 
 
 def _as_if_it_waited(outcome: RankOutcome) -> RankState:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from harness.calls import Kind
+from harness.calls import Call, Kind
 from harness.communication.absence import Absence, decisive, in_a_cycle
 from harness.communication.difference_text import MOST_SIDES, Explanation, verb_of
 from harness.communication.matching import CallsByRank, differences
 from harness.communication.outlier import outlier
 from harness.communication.wait_graph import Waiting
 from harness.communication.waits_text import alike, waits_text
+from harness.outcomes import ranks_text
 
 
 def cycle(waiting: Mapping[int, Waiting]) -> Explanation | None:
@@ -55,6 +56,8 @@ def crossed_groups(waiting: Mapping[int, Waiting]) -> Explanation | None:
     majority = len(sides[0][1]) > len(on) - len(sides[0][1])
     odd = [rank for _, ranks in sides[1:] for rank in ranks] if majority else []
     ordered = [*sides[1:], sides[0]] if majority else sides
+    if (text := _two_orders_text([(ranks, on[ranks[0]].call) for _, ranks in ordered])) is not None:
+        return Explanation(text, tuple(sorted(odd)))
     parts = [
         f"{verb_of(ranks, 'calls', 'call')} {on[ranks[0]].call}{on[ranks[0]].call.at}" for _, ranks in ordered
     ]
@@ -62,6 +65,20 @@ def crossed_groups(waiting: Mapping[int, Waiting]) -> Explanation | None:
         f"ranks call groups in different orders and wait for each other: {', '.join(parts)}",
         tuple(sorted(odd)),
     )
+
+
+def _two_orders_text(sides: Sequence[tuple[Sequence[int], Call]]) -> str | None:
+    """The line about two groups of which some ranks call the one first, and others the other; else None."""
+    if len(sides) != 2 or sides[0][1].signature.operation != sides[1][1].signature.operation:
+        return None
+    (ranks, first), (others, second) = sides
+    one, other = (call.signature.group_text.removeprefix("group ") for call in (first, second))
+    groups = "" if first.signature.default or second.signature.default else "groups "
+    at = second.at if second.place != first.place else ""
+    calls = (
+        f"{verb_of(ranks, 'calls', 'call')} {first.signature.operation} on {groups}{one}, {other}{first.at}"
+    )
+    return f"{calls}, {ranks_text(others)} on {other}, {one}{at}"
 
 
 def groups_in_a_cycle(waiting: Mapping[int, Waiting]) -> int:
@@ -85,9 +102,9 @@ def mutual(calls: CallsByRank, waiting: Mapping[int, Waiting], found: Absence) -
         return None
     pair = (odd, other) if outlier(calls) != other else (other, odd)
     (one, first), (two, second) = ((rank, waiting[rank].call) for rank in pair)
-    text = f"rank {one} waits for rank {two} in {first}{first.at}, and rank {two} for rank {one} in "
+    text = f"rank {one} waits for rank {two} in {first.brief}{first.at}, and rank {two} for rank {one} in "
     rest = waits_text([each for rank, each in waiting.items() if rank not in pair])
-    return Explanation(f"{text}{second}{second.at}{rest and f'; {rest}'}", pair)
+    return Explanation(f"{text}{second.brief}{second.at}{rest and f'; {rest}'}", pair)
 
 
 def _wait_for_each_other(waiting: Mapping[int, Waiting], one: int, other: int) -> bool:

@@ -49,7 +49,7 @@ def _operations(row: Row, sides: Sides) -> str:
     rest = ", ".join(
         f"{verb_of(each, 'calls', 'call')} {_of(row, each).name}{_of(row, each).at}" for each, _ in others
     )
-    return f"{verb_of(ranks, 'calls', 'call')} {call.name} of {call.signature.group_text}{call.at}, {rest}"
+    return f"{verb_of(ranks, 'calls', 'call')} {call.brief}{call.at}, {rest}"
 
 
 def _members(row: Row, sides: Sides) -> str:
@@ -73,8 +73,8 @@ def _value(
         rest = ", ".join(f"{ranks_text(each)} {shown(text)}" for each, text in others)
         first = f"{verb_of(ranks, one, several)} {shown(value)}"
         if name == "tensors":
-            return f"{first} in {call}{call.at}, {rest}"
-        return f"{first}, {rest}, in {call}{call.at}"
+            return f"{first} in {call.brief}{call.at}, {rest}"
+        return f"{first}, {rest}, in {call.brief}{call.at}"
 
     return say
 
@@ -82,7 +82,7 @@ def _value(
 def _parts(row: Row, sides: Sides) -> str:
     (ranks, value), (others, other) = sides
     call = _of(row, ranks)
-    return f"{ranks_text(ranks)} {value}, {ranks_text(others)} {other}, in {call}{call.at}"
+    return f"{ranks_text(ranks)} {value}, {ranks_text(others)} {other}, in {call.brief}{call.at}"
 
 
 def _tensors(row: Row, sides: Sides) -> str:
@@ -90,7 +90,7 @@ def _tensors(row: Row, sides: Sides) -> str:
     call = _of(row, ranks)
     verb = _TENSOR_VERBS.get(call.signature.operation, ("gives", "give"))
     rest = ", ".join(f"{ranks_text(each)} {text}" for each, text in others)
-    return f"{verb_of(ranks, *verb)} {value} in {call}{call.at}, {rest}"
+    return f"{verb_of(ranks, *verb)} {value} in {call.brief}{call.at}, {rest}"
 
 
 _TENSOR_VERBS = {

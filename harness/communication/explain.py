@@ -156,7 +156,7 @@ def _missing_text(
     mine = waiting.get(rank)
     if mine is None:
         return _state_text(by_rank[rank], missed)
-    never, where = f"never came to {_short(missed)}", f"{mine.call}{mine.call.at}"
+    never, where = f"never came to {missed.brief}", f"{mine.call}{mine.call.at}"
     return f"{never}: it waits in {where}", f"{never}: they wait in {where}"
 
 
@@ -194,7 +194,7 @@ def _state_text(state: RankState, missed: Call) -> tuple[str, str]:
         return (f"{state.gone}{after}", f"{state.gone}{after}")
     if state.finished:
         return (f"left the test{after}", f"left the test{after}")
-    never = f"never came to {_short(missed)}"
+    never = f"never came to {missed.brief}"
     if not state.at:
         return (never, never)
     return (f"{never}: it is at {state.at}", f"{never}: they are at {state.at}")
@@ -206,10 +206,6 @@ def _after(state: RankState, missed: Call) -> str:
     same = [c for c in ended if c.signature.group_key == missed.signature.group_key]
     last = (same or ended)[-1:]
     return f" after {last[0]}" if last else ""
-
-
-def _short(call: Call) -> str:
-    return call.name if call.signature.default else str(call)
 
 
 def _elsewhere(by_rank: Mapping[int, RankState], waiting: Mapping[int, Waiting]) -> Explanation | None:

@@ -6,7 +6,7 @@ import itertools
 import unittest
 from dataclasses import replace
 
-from harness.calls import Call, Signature
+from harness.calls import Call, Kind, Signature
 from harness.communication.checks import Check, Finding
 from harness.merging import MergeRules, merge, skip_reason, with_communication
 from harness.outcomes import (
@@ -375,6 +375,23 @@ class CommunicationTest(unittest.TestCase):
         """A rank that has said why it failed is the cause, whoever waits for it."""
         merged = merge([self.waits(0), rank(1, E, order=5)])
         self.assertEqual((merged.status, merged.root_cause), (E, 1))
+
+    def test_a_refused_message(self) -> None:
+        """A rank whose message was refused tells of its own error, since no peer can have been the reason."""
+        message = Signature("recv", "0", Kind.RECEIVE, (0, 1), peer=1)
+        refused = Call(message, started_s=1.0, ended_s=1.0, raised=True, refused=True)
+        merged = merge([rank(0, E, calls=(refused,)), rank(1, P)])
+        self.assertEqual((merged.status, merged.root_cause), (E, 0))
+        self.assertTrue(merged.reason.startswith("rank 0 raised"), merged.reason)
+
+    def test_a_skip_beside_those_that_wait(self) -> None:
+        """What the ranks wait in that were ended for the skip of another one."""
+        barrier = Signature("barrier", "0", members=(0, 1, 2), default=True)
+        waits = Call(barrier, started_s=1.0, waiting_s=1.0, place="t.py:5 in test_x")
+        merged = merge([rank(0, S), *(rank(number, X, calls=(waits,)) for number in (1, 2))])
+        self.assertIn(
+            "(ranks 1, 2 wait in barrier #1 of the default group (t.py:5 in test_x))", merged.reason
+        )
 
     def test_the_rank_that_differs(self) -> None:
         """A crash in a call in which another rank differs is that rank's."""

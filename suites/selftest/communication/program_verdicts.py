@@ -12,6 +12,8 @@ from suites.selftest.communication.programs.program import Kind, Program
 # Of the first line of a failure's text: "id: status (world size 2) after 0.10 s".
 _STATUS = re.compile(r": ([a-z ]+) \(world size \d+\)")
 _RANKS = re.compile(r"\branks? \d+(?:-\d+)?(?:, \d+(?:-\d+)?)*")
+# What follows where a backend ends the process of a rank for what another one gave.
+_CONSEQUENCE = r"(?:; rank \d+ crashed: signal SIGABRT without an outcome)?"
 # Of a warning about what a test left in a rank, such as a group that it did not destroy.
 LEFT = "left "
 
@@ -43,6 +45,9 @@ def check_verdict(
         test.assertIn(status and status[1], program.kind.statuses, said)
         cause = next((line for line in text.splitlines() if line.startswith("cause: ")), "")
         test.assertEqual(missing_words(program, cause, before), [], said)
+        for words, *_ in program.expected(before):
+            if words.startswith("cause: "):
+                test.assertRegex(cause, rf"^{re.escape(words)}{_CONSEQUENCE}$", said)
         if program.guilty:
             named = _RANKS.search(cause)
             test.assertEqual(named and named[0], ranks_text(program.guilty), said)

@@ -60,7 +60,7 @@ class MutualTest(unittest.TestCase):
         sends, sent = send(0, **three), send(0, state="ended", **three)
         to_1, to_2 = (send(rank, state="ended", **three) for rank in (1, 2))
         from_0, from_1, from_2 = (receive(rank, state="ended", **three) for rank in range(3))
-        barrier, message = f"in barrier #1 of the default group {HERE}", f"in send to rank 0 {HERE}"
+        barrier, message = f"in barrier #1 {HERE}", f"in send to rank 0 {HERE}"
         rest = f"; rank 1 waits in barrier #1 {HERE}"
         rows: dict[str, tuple[list[list[Call]], str, tuple[int, ...]]] = {
             "rank 0 leaves its receive out": (

@@ -26,8 +26,7 @@ class DifferenceTest(unittest.TestCase):
         even: dict[str, Any] = {"agreed": "2", "tensors": "(2,) float32"}
         self.check(
             [call(**even), call(**odd), call(**even), call(**even)],
-            "rank 1 reduces (3,) float32 in all_reduce #1 of the default group (t.py:30 in test_x), "
-            "ranks 0, 2, 3 (2,) float32",
+            "rank 1 reduces (3,) float32 in all_reduce #1 (t.py:30 in test_x), ranks 0, 2, 3 (2,) float32",
             1,
         )
 
@@ -48,8 +47,8 @@ class DifferenceTest(unittest.TestCase):
         """The root that each takes."""
         self.check(
             [call("broadcast", root=int(r == 2)) for r in range(4)],
-            "rank 2 takes rank 1 for the root, ranks 0, 1, 3 rank 0 for the root, in broadcast #1 of the "
-            "default group (t.py:20 in test_x)",
+            "rank 2 takes rank 1 for the root, ranks 0, 1, 3 rank 0 for the root, in broadcast #1 "
+            "(t.py:20 in test_x)",
             2,
         )
 
@@ -57,8 +56,7 @@ class DifferenceTest(unittest.TestCase):
         """The call that each makes; without a majority both sides are named."""
         self.check(
             [call("barrier" if r == 3 else "all_reduce") for r in range(4)],
-            "rank 3 calls barrier #1 of the default group (t.py:20 in test_x), "
-            "ranks 0-2 call all_reduce #1 (t.py:20 in test_x)",
+            "rank 3 calls barrier #1 (t.py:20 in test_x), ranks 0-2 call all_reduce #1 (t.py:20 in test_x)",
             3,
         )
         (found,) = differences({r: (call("barrier" if r > 1 else "all_reduce"),) for r in range(4)})

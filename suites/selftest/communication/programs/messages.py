@@ -188,7 +188,7 @@ def pipeline_with_one_message_more(rank: int, world_size: int) -> None:
 @bug(
     3,
     Kind.DEADLOCKED,
-    "rank 0 waits for rank 2 in barrier #1 of the default group",
+    "rank 0 waits for rank 2 in barrier #1 (",
     "rank 2 for rank 0 in send to rank 0",
     "{waits}",
     "{also}",
@@ -202,8 +202,8 @@ def batch_without_its_receive(rank: int, world_size: int) -> None:
         operations = [dist.P2POp(dist.isend, sent, (rank + 1) % world_size)]
         if rank != 0 or step < 2:
             operations.append(dist.P2POp(dist.irecv, received, (rank - 1) % world_size))
-        for work in dist.batch_isend_irecv(operations):
-            work.wait()  # also
+        for work in dist.batch_isend_irecv(operations):  # also
+            work.wait()
     dist.barrier()  # waits
 
 

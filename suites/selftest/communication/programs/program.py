@@ -56,8 +56,9 @@ class Program:
     """One program with its expectation.
 
     ``guilty`` are the ranks with which the line ``cause:`` begins; () where no rank is odd. ``words`` have to
-    be in that line, or in one warning, in any order; " | " separates words of which one is enough. ``modes``
-    are the rank modes in which the program is tested.
+    be in that line, or in one warning, in any order; " | " separates words of which one is enough. Words that
+    begin with ``cause:`` are the whole of the line. ``modes`` are the rank modes in which the program is
+    tested.
     """
 
     body: Body

@@ -13,6 +13,7 @@ from suites.selftest.communication.programs import (
     python_groups,
     right_waits,
     right_work,
+    sentences,
     stores,
 )
 from suites.selftest.communication.programs.program import Table, by_name
@@ -20,6 +21,6 @@ from suites.selftest.communication.programs.program import Table, by_name
 _TABLES: tuple[Table, ...] = (
     *(ordering.TABLE, groups.TABLE, messages.TABLE, stores.TABLE, modules.TABLE),
     *(arguments.TABLE, compiled.TABLE, buffers.TABLE, python_groups.TABLE),
-    *(right_waits.TABLE, right_work.TABLE),
+    *(right_waits.TABLE, right_work.TABLE, sentences.TABLE),
 )
 PROGRAMS = by_name(*_TABLES)
