@@ -5,6 +5,7 @@ A rank that hangs can only be asked for its stack by a signal, and faulthandler 
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import sysconfig
@@ -39,9 +40,7 @@ class Frame:
     @property
     def users(self) -> bool:
         """Whether this is the user's code: not the standard library, an installed package or the harness."""
-        if self.harness or self.file.startswith(_LIBRARIES):
-            return False
-        return not _LIBRARY_PART.search(self.file)
+        return is_users(self.file)
 
     @property
     def harness(self) -> bool:
@@ -52,6 +51,14 @@ class Frame:
     def place(self) -> str:
         """The frame in short, without the file's folder: ``test_sum.py:20 in test_sum``."""
         return f"{os.path.basename(self.file)}:{self.line} in {self.function}"
+
+
+@functools.lru_cache(maxsize=8192)
+def is_users(file: str) -> bool:
+    """Whether the code of a file is the user's; found out once for each, also for ranks forked afterwards."""
+    if file.startswith((_HARNESS, *_LIBRARIES)):
+        return False
+    return not _LIBRARY_PART.search(file)
 
 
 def main_stack(text: str) -> tuple[Frame, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import CodeType, FrameType, FunctionType, ModuleType
 
 from harness.communication.call_log import CallLog
-from harness.frames import Frame
+from harness.frames import Frame, is_users
 
 # Functions of torch.distributed of which one call makes several calls of the backend.
 OBJECT_COLLECTIVES = frozenset(
@@ -112,7 +112,7 @@ def _owner(code: CodeType) -> str | None:
 def _find_owner(code: CodeType) -> str | None:
     if code.co_filename.startswith("<"):
         return ""  # what the compiler made of a function: the user's line is the one that calls it
-    if Frame(code.co_filename, 0, code.co_name).users:
+    if is_users(code.co_filename):
         return "" if any(name.startswith("__compiled_fn") for name in code.co_names) else None
     if code.co_name in OBJECT_COLLECTIVES:
         return code.co_name

@@ -73,7 +73,7 @@ def prepare() -> Taps | None:
     taps = Taps()
     for owner, name, wrapper in wrappers(taps):
         setattr(owner, name, wrapper)
-    on_each_subclass(group, METHODS, lambda method, name: _recorded(method, name, METHODS[name], taps))
+    on_each_subclass(group, METHODS, lambda method, name: recorded(method, name, METHODS[name], taps))
     on_each_subclass(distributed.Work, WORK_METHODS, lambda method, name: _of_work(method, name, taps))
     setattr(group.allreduce, _MARK, taps)
     tap_options(distributed)
@@ -101,11 +101,11 @@ def wrappers(taps: Taps) -> Iterator[tuple[Any, str, Callable[..., Any]]]:
     group, work, c10d = distributed.ProcessGroup, distributed.Work, distributed.distributed_c10d
     own = [(group, name) for name in METHODS if hasattr(group, name)]
     for owner, name in (*own, *overrides(group, METHODS)):
-        yield owner, name, _recorded(getattr(owner, name), name, METHODS[name], taps)
+        yield owner, name, recorded(getattr(owner, name), name, METHODS[name], taps)
     own = [(work, name) for name in WORK_METHODS if hasattr(work, name)]
     for owner, name in (*own, *overrides(work, WORK_METHODS)):
         yield owner, name, _of_work(getattr(owner, name), name, taps)
-    yield c10d, "_new_process_group_helper", _making(c10d._new_process_group_helper, c10d, taps)
+    yield c10d, "_new_process_group_helper", making(c10d._new_process_group_helper, c10d, taps)
     yield from store_wrappers(distributed, taps)
 
 
@@ -119,7 +119,8 @@ def members_of(group: Any) -> tuple[int, ...]:
 # -- methods of ProcessGroup and Work
 
 
-def _recorded(original: Callable[..., Any], method: str, operation: str, taps: Taps) -> Callable[..., Any]:
+def recorded(original: Callable[..., Any], method: str, operation: str, taps: Taps) -> Callable[..., Any]:
+    """A method of ``ProcessGroup`` that records its calls."""
     key = quick_key(operation)
     seen = taps.seen
     plain: type[Any] = sys.modules["torch.distributed"].Work
@@ -171,10 +172,12 @@ WORK_METHODS = ("wait", *_ASKING)
 
 
 def _of_work(original: Callable[..., Any], name: str, taps: Taps) -> Callable[..., Any]:
-    return _waiting(original, taps) if name == "wait" else _asking(original, name, taps)
+    return waiting(original, taps) if name == "wait" else _asking(original, name, taps)
 
 
-def _waiting(original: Callable[..., Any], taps: Taps) -> Callable[..., Any]:
+def waiting(original: Callable[..., Any], taps: Taps) -> Callable[..., Any]:
+    """A work handle's ``wait`` that records when it begins and ends."""
+
     @functools.wraps(original)
     def wait(self: Any, *args: Any, **kwargs: Any) -> Any:
         recorder = taps.recorder
@@ -216,7 +219,9 @@ def _asking(original: Callable[..., Any], name: str, taps: Taps) -> Callable[...
 # -- making groups
 
 
-def _making(original: Callable[..., Any], c10d: Any, taps: Taps) -> Callable[..., Any]:
+def making(original: Callable[..., Any], c10d: Any, taps: Taps) -> Callable[..., Any]:
+    """The function by which torch makes a group, with a record of it."""
+
     @functools.wraps(original)
     def make(*args: Any, **kwargs: Any) -> Any:
         recorder = taps.recorder

@@ -25,6 +25,7 @@ def _of(waits: Sequence[Waiting], rank: int) -> Waiting:
 
 
 def call_text(waiting: Waiting) -> str:
+    """The call in which a rank waits, without its group, and the user's line."""
     return f"{waiting.call.name}{waiting.call.at}"
 
 

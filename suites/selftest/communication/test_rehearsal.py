@@ -1,0 +1,78 @@
+"""Tests that calls are rehearsed: what a rank runs at its first calls is run, and nothing else happens."""
+
+from __future__ import annotations
+
+import sys
+import unittest
+from types import FrameType
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from harness.communication import taps
+from harness.communication.rehearsal import rehearse
+
+# What runs at the first calls of each rank.
+FIRST = {
+    *("harness.communication.recorder.makes_group", "harness.communication.recorder.uses_store"),
+    *("harness.communication.recorder.began", "harness.communication.recorder.waited"),
+    *("harness.communication.recorder._group", "harness.communication.places._text"),
+    *("harness.communication.places._find_owner", "harness.communication.signatures.signature_of"),
+    *("harness.communication.call_log.text", "harness.communication.call_log.begin"),
+    *("harness.communication.call_log.end", "harness.frames.place", "harness.calls.to_json"),
+}
+
+
+class Noted(TorchDispatchMode):  # type: ignore[misc]  # torch is not followed
+    """Notes the operators that run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.operators: list[str] = []
+
+    def __torch_dispatch__(
+        self, operator: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Notes the operator and runs it."""
+        self.operators.append(str(operator))
+        return operator(*args, **kwargs or {})
+
+
+class RehearsalTest(unittest.TestCase):
+    """``rehearse``."""
+
+    def test_what_runs(self) -> None:
+        """All that the first calls of a rank run is run often enough to be specialised."""
+        taps.prepare()
+        runs: dict[str, int] = {}
+
+        def note(frame: FrameType, event: str, value: object) -> None:
+            if event == "call":
+                name = f"{frame.f_globals.get('__name__')}.{frame.f_code.co_name}"
+                runs[name] = runs.get(name, 0) + 1
+
+        before = sys.getprofile()
+        sys.setprofile(note)
+        try:
+            rehearse.__wrapped__()
+        finally:
+            sys.setprofile(before)
+        self.assertEqual({name for name in FIRST if runs.get(name, 0) < 16}, set())
+
+    def test_nothing_else(self) -> None:
+        """No operator runs, no group is made, and what is recorded of this process stays as it was."""
+        state = taps.prepare()
+        assert state is not None
+        recorder, group = state.recorder, dist.is_initialized()
+        with Noted() as noted:
+            torch.ones(1)
+            rehearse.__wrapped__()
+        self.assertEqual(noted.operators, ["aten.ones.default"])
+        self.assertIs(state.recorder, recorder)
+        self.assertEqual(dist.is_initialized(), group)
+
+
+if __name__ == "__main__":
+    unittest.main()
