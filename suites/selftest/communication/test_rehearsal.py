@@ -41,7 +41,7 @@ class Noted(TorchDispatchMode):  # type: ignore[misc]  # torch is not followed
 
 
 class RehearsalTest(unittest.TestCase):
-    """``rehearse``."""
+    """What ``rehearse`` runs, and what it leaves alone."""
 
     def test_what_runs(self) -> None:
         """All that the first calls of a rank run is run often enough to be specialised."""
