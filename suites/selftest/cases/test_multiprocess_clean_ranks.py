@@ -321,6 +321,11 @@ def seen_anew() -> dict[str, str]:
     return seen
 
 
+def setUpModule() -> None:
+    """Asks the new process, at a cost that the runner sees."""
+    seen_anew()
+
+
 class RowsCase(PytestCase):
     """Base class of tests that write a module and compare its ranks with a new process."""
 
