@@ -56,6 +56,17 @@ def bert(size: dict[str, int]) -> nn.Module:
     return model.train()
 
 
+def moved(model: nn.Module, device: torch.device | str) -> nn.Module:
+    """The model on a device, with its shared weights shared there too.
+
+    torch makes new parameters for a device whose tensors it cannot put in the place of the CPU's (that of
+    ``PrivateUse1``), one for each name.
+    """
+    model.to(device)
+    model.tie_weights()
+    return model
+
+
 def is_layer(module: nn.Module) -> bool:
     """Whether a module is one of BERT's layers."""
     return isinstance(module, modeling_bert.BertLayer)

@@ -73,7 +73,7 @@ class BertFakeDdpTest(BertBodies, DynamoTestCase):
 
     def check_bert(self, backend, *, cap_mb=25, graphs=None):
         device = torch.device(defaults.accelerator()[0])
-        plain = self.prepare(backend).to(device)
+        plain = bert.moved(self.prepare(backend), device)
         fake = FakeDDP(copy.deepcopy(plain), cap_mb)
         counter = self.counted(backend)
         compiled = torch.compile(fake, backend=counter)
@@ -96,7 +96,7 @@ class BertDdpTest(BertBodies, DdpRanksTestCase):
     """On two ranks."""
 
     def check_bert(self, backend, *, static_graph=False):
-        plain = self.prepare(backend).to(self.device_type)
+        plain = bert.moved(self.prepare(backend), self.device_type)
         ddp = self.wrap(plain, static_graph=static_graph)
         counter = self.counted(backend)
         compiled = torch.compile(ddp, backend=counter)

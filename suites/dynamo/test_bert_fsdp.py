@@ -34,6 +34,7 @@ from suites.fsdp.base import FsdpTestCase, checkpointed, held
 class BertFsdpTest(FsdpTestCase):
     """On two ranks, in FSDP1."""
 
+    sharding = "FSDP1"
     size, size_for_inductor = bert.SMALL, bert.SMALLER
     shape = bert.SMALL_BATCH
 
@@ -117,9 +118,11 @@ class BertFsdpTest(FsdpTestCase):
 class BertFullyShardTest(BertFsdpTest):
     """On two ranks, sharded in place."""
 
+    sharding = "FSDP2"
+
     def wrapped(self, model, *, recomputed):
         """As for FSDP1; the unit is what is recomputed, and not inside of it."""
-        sharded = copy.deepcopy(model)
+        sharded = bert.moved(copy.deepcopy(model), self.device)
         if recomputed:
             checkpointed(sharded, bert.is_layer)
         self.fsdp2(sharded, *([CheckpointWrapper] if recomputed else []))

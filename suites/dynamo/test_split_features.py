@@ -25,6 +25,7 @@ from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selectiv
 from harness import load_tests, requires_cuda, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.graphs import captured_splits
 from harness.releases import torch_at_least
+from harness.targets import Capability, needs
 from suites import inductor
 from suites.dynamo.base import DdpCompileTestCase, learn, mean_square
 from suites.dynamo.models import SMALL_WIDTHS, ToyModel, weight
@@ -98,6 +99,7 @@ class TestSplitFeatures(DdpCompileTestCase):
         )
         return asked, products
 
+    @needs(Capability.INDUCTOR)
     @unittest.skipUnless(torch_at_least("2.13"), "DDPOptimizer takes settings of a frame from torch 2.13 on")
     def test_inductor_config_override_with_ddp(self):
         # A pass of one's own tells what inductor goes by. Without an id of its own it keeps caches out.

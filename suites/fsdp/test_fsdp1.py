@@ -17,6 +17,7 @@ from torch._higher_order_ops.wrap import tag_activation_checkpoint
 from torch.distributed.fsdp.wrap import lambda_auto_wrap_policy, transformer_auto_wrap_policy
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
+from harness.targets import Capability, needs
 from suites.fsdp import reference
 from suites.fsdp.base import FsdpTestCase, checkpointed, function_name
 from suites.fsdp.models import Hidden, Mutating, Pairs, Toy
@@ -26,8 +27,11 @@ from suites.fsdp.models import Hidden, Mutating, Pairs, Toy
 OWN_BREAK = {"cpu": "is_available", "cuda": "Tensor.requires_grad"}
 
 
+@needs(Capability.FSDP1)
 class Fsdp1Test(FsdpTestCase):
     """The tests of upstream's multi-process class that are about FSDP1, by their names there."""
+
+    sharding = "FSDP1"
 
     def check_trained(self, model, sharded, compiled, units):
         """Train three steps beside ``model``; ``units`` are the parameters' names unit by unit."""

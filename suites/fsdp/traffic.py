@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -29,6 +30,8 @@ METHODS = {
 }
 #: Those that take what they write to first.
 OUT_OF_PLACE = ("all_gather", "reduce_scatter")
+#: The module that calls an operator, and so its collective.
+OPERATORS = "torch._ops"
 #: For code that dynamo is to leave alone with all that it calls. ``torch._dynamo.disable`` would say so too,
 #: and count as a graph break.
 SKIPPED = FrameExecStrategy(FrameAction.SKIP, FrameAction.SKIP)
@@ -38,7 +41,8 @@ SKIPPED = FrameExecStrategy(FrameAction.SKIP, FrameAction.SKIP)
 def communicated() -> Iterator[Traffic]:
     """A region whose collectives are counted.
 
-    Seen is what goes through Python: all that FSDP starts by itself, nothing that a compiled graph starts.
+    Seen is all that FSDP starts by itself, and nothing that a compiled graph starts: its operators call the
+    methods of a group from C++, which only a group in Python would show.
     """
     counted: Traffic = Counter()
 
@@ -46,7 +50,8 @@ def communicated() -> Iterator[Traffic]:
         def method(group: dist.ProcessGroup, *tensors: Any, **options: Any) -> Any:
             put_in = tensors[operation in OUT_OF_PLACE]
             parts = [put_in] if isinstance(put_in, Tensor) else put_in
-            counted[operation, sum(part.numel() for part in parts)] += 1
+            if not _by_operator():
+                counted[operation, sum(part.numel() for part in parts)] += 1
             return original(group, *tensors, **options)
 
         set_code_exec_strategy(method.__code__, SKIPPED)
@@ -57,6 +62,14 @@ def communicated() -> Iterator[Traffic]:
             wrapped = tap(getattr(owner, name), METHODS[name])
             taps.enter_context(mock.patch.object(owner, name, wrapped))
         yield counted
+
+
+def _by_operator() -> bool:
+    """Whether the caller's caller is an operator, perhaps by way of other methods of the group."""
+    frame = sys._getframe(2)
+    while frame.f_back is not None and not frame.f_globals["__name__"].startswith("torch."):
+        frame = frame.f_back
+    return frame.f_globals["__name__"] == OPERATORS
 
 
 def _own_methods(kind: type) -> Iterator[tuple[type, str]]:

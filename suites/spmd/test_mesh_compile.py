@@ -22,6 +22,7 @@ from torch._dynamo.utils import CleanupManager, counters
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.cases.dynamo import clean_compiler
 from harness.releases import torch_at_least
+from harness.targets import Capability, needs
 from suites.counted import Work
 from suites.inductor import settle
 from suites.spmd import mesh_programs as programs
@@ -133,6 +134,7 @@ class MeshInductorTest(MeshTestCase):
     layout = (0, 1)
     rank_modes = ("fresh",)
 
+    @needs(Capability.INDUCTOR)
     def test_inductor(self):
         # One of each kind that inductor lowers by itself.
         several = (programs.ALL_REDUCE, programs.ALL_GATHER, programs.REDUCE_SCATTER, programs.ALL_TO_ALL)

@@ -65,7 +65,7 @@ class Program(Bodies):
         results["random"] = torch.rand(3)
         each = local.by_rank(results) or [(self.rank, results)]
         for rank, own in each:
-            arrays = {name: tensor.detach().numpy() for name, tensor in own.items()}
+            arrays = {name: tensor.detach().cpu().numpy() for name, tensor in own.items()}
             np.savez(Path(os.environ[DIRECTORY], f"{rank}.npz"), **arrays)
 
     def moved(self):

@@ -161,13 +161,12 @@ class RetracedTest(TrainStepTestCase):
                     hidden = self[0](x)
                 return self[1](hidden.tanh()).float()
 
-        module = PartlyCast(nn.Linear(10, 10), nn.Linear(10, 4))
+        module = PartlyCast(nn.Linear(10, 10), nn.Linear(10, 4)).to(self.device)
         plain = copy.deepcopy(module)
         optimizers = [SGD(each.parameters(), lr=0.1) for each in (module, plain)]
         step, ddp = train_step.compile()(sum_step), self.summing_ddp(plain)
         for number, casts in enumerate((False, True, False)):
-            torch.manual_seed(STEPS * self.rank + number)
-            (x,) = rows()
+            (x,) = self.drawn(rows, seed=STEPS * self.rank + number)
             with torch.autocast(self.device_type, dtype=torch.bfloat16, enabled=casts):
                 step(module, optimizers[0], x)
                 sum_step(ddp, optimizers[1], x)

@@ -35,13 +35,25 @@ register(BACKEND, device_type=NAME)
 
 # FullyShardedDataParallel moves parameters from the CPU in place, which torch does for its own devices only.
 _CAPABILITIES = python_gloo.TARGET.capabilities - {Capability.FSDP1, Capability.INDUCTOR}
-TARGET = replace(python_gloo.TARGET, backend=BACKEND, device_type=NAME, capabilities=_CAPABILITIES)
+TARGET = replace(
+    python_gloo.TARGET,
+    backend=BACKEND,
+    device_type=NAME,
+    capabilities=_CAPABILITIES,
+    visible_devices="HOSTMEM_VISIBLE_DEVICES",
+)
 
 _NO_KERNEL = "torch takes a fused cell of recurrent networks on accelerators, and the CPU has none"
 _NOT_TRACED = "what a group in Python does to a tensor in place is no operator, which tracing could see"
+_NO_RANDOM_STATE = "torch keeps the state of random numbers for recomputation on its own devices only"
+_NO_DEVICE_TYPES = (
+    "compiler collectives ask a group for its backends' device types, and one in Python has none"
+)
 
 KNOWN = (
     Known("spmd.test_train_step_coverage.LayersTest.test_recurrent", _NO_KERNEL),
     Known("spmd.test_mesh_tracing.*_in_place_nd", _NOT_TRACED),
     Known("spmd.test_mesh_tracing.*.test_in_place_without_a_wait", _NOT_TRACED),
+    Known("dynamo.test_compiler_collectives.TestCompilerCollectives.*", _NO_DEVICE_TYPES),
+    Known("dynamo.test_bert_fsdp.BertFullyShardTest.*_activation_checkpointing_aot_eager", _NO_RANDOM_STATE),
 )

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -306,6 +307,19 @@ def _cut(tensor: Tensor, parts: int) -> list[Tensor]:
     if tensor.shape[0] % parts:
         raise ValueError(f"{tensor.shape[0]} rows are no {parts} equal parts")
     return list(tensor.split(tensor.shape[0] // parts)) if tensor.shape[0] else [tensor] * parts
+
+
+def _keep_from_tracing(*classes: type) -> None:
+    """Has the compiler leave the methods of these classes alone: what they send is no part of a graph."""
+    from torch._C._dynamo import eval_frame
+
+    skip = eval_frame._FrameAction.SKIP
+    for each in (method for cls in classes for method in vars(cls).values()):
+        if isinstance(each, FunctionType):
+            eval_frame.set_code_exec_strategy(each.__code__, eval_frame._FrameExecStrategy(skip, skip))
+
+
+_keep_from_tracing(PythonGroup, ThreadWork)
 
 
 def register(name: str, kind: type[PythonGroup] = PythonGroup, device_type: str = "cpu") -> None:

@@ -32,8 +32,17 @@ def _is_in_bad_fork() -> bool:
 
 
 def device_count() -> int:
-    """The number of devices, as ``HOSTMEM_DEVICES`` said when the process first asked; 4 if it is not set."""
+    """The number of devices that this process sees.
+
+    ``HOSTMEM_DEVICES`` says how many the machine has, 4 if it is not set, and ``HOSTMEM_VISIBLE_DEVICES``
+    which of them the process sees. A process that has used one does not ask again.
+    """
     return int(_ops.device_count())
+
+
+def physical_device(device: Device = None) -> int:
+    """Which of the machine's devices one of this process is."""
+    return int(_ops.physical_device(_index(device)))
 
 
 def current_device() -> int:

@@ -19,6 +19,7 @@
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <sstream>
 #include <vector>
 
 namespace hostmem {
@@ -82,12 +83,51 @@ void raise_pending(Concerns concerns) {
 
 } // namespace
 
+namespace {
+
+// The machine's devices that this process sees, as the environment says now.
+std::vector<c10::DeviceIndex> visible() {
+  const char* said = std::getenv("HOSTMEM_DEVICES");
+  const int number = std::clamp(said ? std::atoi(said) : 4, 0, kMost);
+  std::vector<c10::DeviceIndex> found;
+  const char* named = std::getenv("HOSTMEM_VISIBLE_DEVICES");
+  if (!named) {
+    for (int index = 0; index < number; ++index) {
+      found.push_back(index);
+    }
+    return found;
+  }
+  std::istringstream names(named);
+  for (std::string name; std::getline(names, name, ',');) {
+    char* end = nullptr;
+    const long index = std::strtol(name.c_str(), &end, 10);
+    if (end == name.c_str() || index < 0 || index >= number) {
+      break;  // as with CUDA, what follows a wrong name is not seen
+    }
+    found.push_back(static_cast<c10::DeviceIndex>(index));
+  }
+  return found;
+}
+
+// Those of a process that uses a device stay as they were then.
+const std::vector<c10::DeviceIndex>& fixed() {
+  static const std::vector<c10::DeviceIndex> found = visible();
+  return found;
+}
+
+bool any_used() noexcept {
+  return std::any_of(state().used.begin(), state().used.end(), [](const auto& each) { return each.load(); });
+}
+
+} // namespace
+
 c10::DeviceIndex count() noexcept {
-  static const c10::DeviceIndex number = [] {
-    const char* said = std::getenv("HOSTMEM_DEVICES");
-    return static_cast<c10::DeviceIndex>(std::clamp(said ? std::atoi(said) : 4, 0, kMost));
-  }();
-  return number;
+  return static_cast<c10::DeviceIndex>(any_used() ? fixed().size() : visible().size());
+}
+
+c10::DeviceIndex physical(c10::DeviceIndex index) {
+  index = resolve(index);
+  return any_used() ? fixed()[index] : visible()[index];
 }
 
 c10::DeviceIndex current() noexcept {
@@ -113,6 +153,7 @@ void use(c10::DeviceIndex index) {
   TORCH_CHECK(
       !state().bad_fork,
       "hostmem was used before this process was forked, and cannot be used in the fork: start a new process");
+  fixed();
   state().used[index] = true;
 }
 
@@ -426,6 +467,7 @@ const bool ready = [] {
 
 TORCH_LIBRARY(hostmem, library) {
   library.def("device_count() -> int", [] { return int64_t(count()); });
+  library.def("physical_device(int index) -> int", [](int64_t index) { return int64_t(physical(index)); });
   library.def("is_initialized() -> bool", [] {
     return std::any_of(state().used.begin(), state().used.end(), [](const auto& each) { return each.load(); });
   });

@@ -11,8 +11,12 @@ namespace hostmem {
 
 constexpr c10::DeviceType kType = c10::DeviceType::PrivateUse1;
 
-// The number of devices of this process, from HOSTMEM_DEVICES.
+// The number of devices that this process sees: those of HOSTMEM_DEVICES that HOSTMEM_VISIBLE_DEVICES names, or
+// all. Until it uses one they are counted again each time, so that a process may limit what it uses itself.
 c10::DeviceIndex count() noexcept;
+
+// Which of the machine's devices one of this process is.
+c10::DeviceIndex physical(c10::DeviceIndex index);
 
 // The device of this thread. Asking for it uses no device.
 c10::DeviceIndex current() noexcept;

@@ -168,20 +168,45 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(
   return {moved(of_input), moved(of_weight), moved(of_bias)};
 }
 
-// The device that an operator runs on: that of its first tensor, else that of the thread.
-c10::DeviceIndex device_of(const torch::jit::Stack& stack, size_t first) {
+// The index of an operator's first tensor on a device, from an argument on; -1 for none.
+c10::DeviceIndex found_on(const torch::jit::Stack& stack, size_t first) {
   for (size_t at = first; at < stack.size(); ++at) {
     if (stack[at].isTensor() && stack[at].toTensor().defined() && stack[at].toTensor().is_privateuseone()) {
       return stack[at].toTensor().device().index();
     }
   }
-  return current();
+  return -1;
+}
+
+// The device that an operator runs on: that of its first tensor there, else that of the thread.
+c10::DeviceIndex device_of(const torch::jit::Stack& stack, size_t first) {
+  const auto found = found_on(stack, first);
+  return found == -1 ? current() : found;
+}
+
+// Moves numbers of the CPU that come before an operator's first tensor on a device there, as any accelerator takes
+// them: the results are where the first tensor is.
+void move_numbers(torch::jit::Stack& stack, size_t first) {
+  for (size_t at = first; at < stack.size(); ++at) {
+    if (!stack[at].isTensor() || !stack[at].toTensor().defined()) {
+      continue;
+    }
+    const auto& tensor = stack[at].toTensor();
+    if (tensor.is_privateuseone()) {
+      return;
+    }
+    const auto found = found_on(stack, at);
+    if (found != -1 && tensor.is_cpu() && tensor.dim() == 0) {
+      stack[at] = tensor.to(Device(kType, found));
+    }
+  }
 }
 
 // Runs an operator on the CPU. What is random in it comes from the generator it is given, or else the device's.
 void on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const auto& arguments = op.schema().arguments();
   const size_t first = stack->size() - arguments.size();
+  move_numbers(*stack, first);
   bool takes_generator = false;
   for (size_t at = 0; at < arguments.size(); ++at) {
     const auto& type = *arguments[at].type();
@@ -230,7 +255,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("convolution_backward_overrideable", convolution_backward);
 }
 
-// Autocast: what multiplies matrices is in lower precision, and all else as it is given.
+// Autocast: what multiplies matrices is in lower precision, a norm in float32, and all else as it is given.
 TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, m) {
   m.fallback(torch::CppFunction::makeFallthrough());
 }
@@ -240,6 +265,7 @@ TORCH_LIBRARY_IMPL(aten, AutocastPrivateUse1, m) {
   KERNEL_PRIVATEUSEONE(baddbmm, lower_precision_fp)
   KERNEL_PRIVATEUSEONE(bmm, lower_precision_fp)
   KERNEL_PRIVATEUSEONE(conv2d, lower_precision_fp)
+  KERNEL_PRIVATEUSEONE(layer_norm, fp32)
   KERNEL_PRIVATEUSEONE(linear, lower_precision_fp)
   KERNEL_PRIVATEUSEONE(matmul, lower_precision_fp)
   KERNEL_PRIVATEUSEONE(mm, lower_precision_fp)
