@@ -22,6 +22,7 @@ if __package__ in (None, ""):  # started by its path: the tree is not on sys.pat
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from harness.conformance.document import Conformance, load
+from harness.conformance.feature import SECTION
 from harness.conformance.matrix import Cell, State
 from harness.errors import HarnessError, UsageError
 from harness.runner.exit_codes import ExitCode
@@ -79,7 +80,7 @@ def judged(fault: Fault, right: Conformance, found: Conformance) -> Verdict:
     red: list[Cell] = []
     missed: list[Cell] = []
     stray: list[Cell] = []
-    for cell in right.matrix.cells:
+    for cell in _operations(right):
         seen = now.get(cell.key) or replace(cell, state=State.NOT_RUN)
         if not fault.reddens(cell.name, dict(cell.coordinates)):
             if seen.state is not cell.state:
@@ -90,6 +91,11 @@ def judged(fault: Fault, right: Conformance, found: Conformance) -> Verdict:
             missed.append(seen)
     tests = failed - {cell.test for cell in red}
     return Verdict(fault, tuple(red), tuple(missed), tuple(stray), tuple(sorted(tests)))
+
+
+def _operations(found: Conformance) -> list[Cell]:
+    """The cells of operations. Those of features are whole tests, which are counted as such."""
+    return [cell for cell in found.matrix.cells if not any(name == SECTION for name, _ in cell.coordinates)]
 
 
 def text(verdict: Verdict) -> str:
@@ -141,7 +147,7 @@ def _parser() -> argparse.ArgumentParser:
 def _verdicts(chosen: Iterable[Fault], options: argparse.Namespace, directory: Path) -> Iterable[Verdict]:
     right = _run(("--plugin", python_gloo.__name__), options, directory / python_gloo.NAME)
     bad = [cell for cell in (*right.matrix.cells, *right.matrix.tests) if cell.state.bad]
-    if bad or not right.matrix.cells:
+    if bad or not _operations(right):
         raise RunFailed(f"the right backend has no cells, or fails: {bad[:1]}; see --report-dir")
     print(f"{python_gloo.NAME}: {right.line}", flush=True)
     for fault in chosen:

@@ -198,13 +198,17 @@ def _digest(test_id: str) -> str:
 
 
 class Recorded:
-    """The cells of a run's tests: of each test those of its last attempt that recorded any."""
+    """The cells of a run's tests: of each test those of its last attempt that recorded any.
 
-    def __init__(self, directory: Path) -> None:
-        self._found: dict[str, Path] = {}
-        if directory.is_dir():
-            for path in sorted(directory.iterdir()):
-                self._found[path.name.partition(".")[0]] = path
+    A run whose shards have a directory each has several.
+    """
+
+    def __init__(self, *directories: Path) -> None:
+        paths = (path for each in directories if each.is_dir() for path in each.iterdir())
+        # A name is a test and the time of an attempt.
+        self._found = {
+            path.name.partition(".")[0]: path for path in sorted(paths, key=lambda path: path.name)
+        }
 
     def of(self, test_id: str) -> tuple[Entry, ...]:
         """What the ranks of a test have recorded, by rank and number; () for none."""

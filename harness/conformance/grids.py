@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from harness.conformance.feature import SECTION, TEST
 from harness.conformance.matrix import BAD, Cell, Matrix, State, count, merged
 from harness.report.naming import parse_id
 
@@ -61,12 +62,16 @@ class Grid:
 
 
 def grids(matrix: Matrix) -> list[Grid]:
-    """Of each suite with cells: by kind (dtype, placements), then by way of calling and world size."""
+    """Of each suite with cells: features, then by kind (dtype, placements), way of calling and world size."""
     by_suite: dict[str, list[Cell]] = defaultdict(list)
     for each in matrix.cells:
         by_suite[each.suite].append(each)
     found = []
-    for suite, cells in by_suite.items():
+    for suite, every in by_suite.items():
+        found += _sections(suite, every)
+        cells = [each for each in every if not any(name == SECTION for name, _ in each.coordinates)]
+        if not cells:
+            continue
         names = {name for each in cells for name, _ in each.coordinates}
         kind = next((name for name in _KINDS if name in names), "")
         if kind:
@@ -75,6 +80,22 @@ def grids(matrix: Matrix) -> list[Grid]:
         ways = tuple(name for name in others if name not in (*_KINDS, *_IN_ROW))
         title = " x ".join(name.replace("_", " ") for name in ways)
         found.append(grid(f"{suite}: operation x {title}", cells, ways))
+    return found
+
+
+def _sections(suite: str, cells: Iterable[Cell]) -> list[Grid]:
+    """A grid for each section, of the features that whole tests try."""
+    sections: dict[str, list[Cell]] = defaultdict(list)
+    for each in cells:
+        section = dict(each.coordinates).get(SECTION)
+        if section is not None:
+            sections[section].append(each)
+    found = []
+    for section, members in sections.items():
+        names = dict.fromkeys(name for each in members for name, _ in each.coordinates)
+        columns = tuple(name for name in names if name not in (SECTION, TEST))
+        title = " x ".join([section, *(name.replace("_", " ") for name in columns)])
+        found.append(grid(f"{suite}: {title}", members, columns))
     return found
 
 

@@ -11,8 +11,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from harness.conformance import cells
+from harness.conformance import cells, feature
 from harness.conformance.cells import Entry
+from harness.conformance.feature import SECTION, TEST, Feature
 from harness.outcomes import Status
 from harness.record import TestRecord
 from harness.report.naming import parse_id
@@ -113,6 +114,7 @@ def matrix(
 
     ``not_run`` are the ids of tests that never ended; ``entries`` returns what the ranks of a test recorded.
     """
+    records = tuple(records)
     tests = [cell_of_test(record) for record in records]
     tests += [Cell(parse_id(each).suite, each, (), State.NOT_RUN, test=each) for each in not_run]
     known = {record.id: known_of(record) for record in records}
@@ -126,7 +128,19 @@ def matrix(
                  known.get(test.name, "") if state.bad else "")
             for entry, state in found
         ]  # fmt: skip
+    tried += cells_of_features(records, tests)
     return Matrix(tuple(sorted(tests, key=lambda each: each.key)), merged(tried))
+
+
+def cells_of_features(records: Iterable[TestRecord], tests: Iterable[Cell]) -> list[Cell]:
+    """A cell for each test that says what it tries (``harness.conformance.feature``), in the test's state."""
+    found = {record.id: record.extra["feature"] for record in records if "feature" in record.extra}
+    return [_of_feature(feature.from_json(found[test.name]), test) for test in tests if test.name in found]
+
+
+def _of_feature(tried: Feature, test: Cell) -> Cell:
+    own = ((SECTION, tried.section), *tried.columns, (TEST, test.name))
+    return replace(test, name=tried.row, coordinates=own)
 
 
 def known_of(record: TestRecord) -> str:

@@ -25,10 +25,15 @@ class ConformanceReporter(QuietReporter):
     def finish(self, summary: Summary) -> None:
         """Writes what the tests of ``summary`` and the cells that they recorded say about the target."""
         found = conformance(self.info, summary, self._target, Recorded(self._directory / DIRECTORY))
-        tables = grids(found.matrix)
-        write_whole(self._directory / NAME, dumps(found))
-        write_whole(self._directory / "conformance.md", markdown_text(found, tables))
-        write_whole(self._directory / "conformance.html", html_text(found, tables))
+        write(found, self._directory)
+
+
+def write(found: Conformance, directory: Path) -> None:
+    """Writes the three files; OSError where that is impossible."""
+    tables = grids(found.matrix)
+    write_whole(directory / NAME, dumps(found))
+    write_whole(directory / "conformance.md", markdown_text(found, tables))
+    write_whole(directory / "conformance.html", html_text(found, tables))
 
 
 def conformance(info: RunInfo, summary: Summary, target: str, recorded: Recorded) -> Conformance:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from harness.errors import UsageError
 from harness.merge import agreement
+from harness.merge.conformance import conformance_of
 from harness.merge.merged import Merged, absent_text, merged
 from harness.merge.parts import read_parts
 from harness.merge.write import write
@@ -40,7 +41,7 @@ def main(words: Sequence[str], prog: str) -> int:
         directory = Path(options.report_dir)
         if directory.resolve() in {part.directory.resolve() for part in parts}:
             raise UsageError(f"--report-dir {directory} is one of the runs: name another directory")
-        write(whole, summary, directory)
+        write(whole, summary, directory, conformance_of(parts, whole.info, summary))
     except UsageError as error:
         print(f"{prog}: error: {error}", file=sys.stderr)
         return ExitCode.USAGE
@@ -85,9 +86,9 @@ def _parser(prog: str) -> argparse.ArgumentParser:
         prog=prog,
         description="Make one run of the directories that its shards have written "
         "(run_tests.py --report-dir), in any order: one journal, results.jsonl, junit.xml, report.html, "
-        "timings.json and last-failed.txt. Where a shard was run several times, the newest result of each "
-        "test counts; one that passed after it had failed is flaky. Afterwards --last-failed and "
-        "--resume=OUT go on from the whole.",
+        "timings.json and last-failed.txt, and conformance.json, .html and .md where they have those. Where "
+        "a shard was run several times, the newest result of each test counts; one that passed after it had "
+        "failed is flaky. Afterwards --last-failed and --resume=OUT go on from the whole.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,

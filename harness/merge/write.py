@@ -3,6 +3,7 @@
 journal.jsonl                   what ``--resume=OUT`` and ``--last-failed`` go on from
 results.jsonl, junit.xml, report.html    as one run would have written them
 timings.json                    the seconds of these tests, for ``--timings`` and ``tools/update_timings.py``
+conformance.json, .html, .md    the cells of all shards, where those have reports about a target
 last-failed.txt                 a line for each test that failed, as ``run_tests.py`` takes it; empty for none
 """
 
@@ -11,6 +12,8 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from harness.conformance import reporter
+from harness.conformance.document import Conformance
 from harness.errors import UsageError
 from harness.merge.merged import Merged
 from harness.report.base import RunInfo
@@ -26,8 +29,8 @@ TIMINGS = "timings.json"
 LAST_FAILED = "last-failed.txt"
 
 
-def write(merged: Merged, summary: Summary, directory: Path) -> None:
-    """Writes all files into the directory.
+def write(merged: Merged, summary: Summary, directory: Path, conformance: Conformance | None = None) -> None:
+    """Writes all files into the directory, with those about the target where there is a report about one.
 
     UsageError where that is impossible, or a run is going on there.
     """
@@ -43,6 +46,8 @@ def write(merged: Merged, summary: Summary, directory: Path) -> None:
             (LAST_FAILED, _last_failed(info, summary)),
         ):
             write_whole(directory / name, text)
+        if conformance is not None:
+            reporter.write(conformance, directory)
     except OSError as error:
         raise UsageError(f"--report-dir {directory} cannot be written: {error.strerror or error}") from None
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 
 from harness import pytest_outcomes
+from harness.conformance.feature import feature_of
 from harness.requirements import requirements_of
 from harness.requirements.merged import Requirements
 from harness.runner import pytest_use
@@ -164,6 +165,7 @@ def unit_of(test: unittest.TestCase, module: ModuleType) -> Unit:
         supervised=is_supervised(test, method),
         file=file,
         line=line,
+        feature=feature_of(test),
     )
     return replace(unit, fixtures=fixtures_of(unit, type(test)))
 

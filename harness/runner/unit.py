@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from harness.conformance import feature
+from harness.conformance.feature import Feature
 from harness.errors import ProtocolError
 
 # The ids that unittest gives a module that cannot be imported or that skips itself begin with these names.
@@ -62,7 +64,7 @@ class Unit:
     whose pytest fixtures the test shares with others, which then run in one batch; "" for none. ``file`` and
     ``line`` are where the method is defined, or ``""`` and 0. ``imported`` is set where the module imports
     the test from another module. ``environ`` are variables that a configuration file sets for this test's
-    process.
+    process. ``feature`` is what the test tries, for the report about a target.
     """
 
     id: str
@@ -80,6 +82,7 @@ class Unit:
     line: int = 0
     imported: bool = False
     environ: tuple[tuple[str, str], ...] = ()
+    feature: Feature | None = None
 
     @property
     def class_id(self) -> str:
@@ -128,8 +131,10 @@ def from_json(value: Mapping[str, Any]) -> Unit:
     try:
         demand = Demand(**value["demand"])
         environ = tuple((str(name), str(text)) for name, text in value.get("environ", ()))
-        fixtures = tuple(value["fixtures"])
-        return Unit(**{**value, "demand": demand, "fixtures": fixtures, "environ": environ})
+        changed = {"demand": demand, "fixtures": tuple(value["fixtures"]), "environ": environ}
+        if value.get("feature") is not None:
+            changed["feature"] = feature.from_json(list(value["feature"].values()))
+        return Unit(**{**value, **changed})
     except (KeyError, TypeError, ValueError) as error:
         raise ProtocolError(f"not a unit: {error!r}") from error
 

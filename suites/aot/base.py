@@ -21,6 +21,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from harness import DynamoTestCase
+from harness.conformance.feature import Feature, of_class
 from harness.graphs import AotFunction, Capture, Compilation, FrontEnd, Verified, compilers_of, verify_aot
 
 
@@ -49,6 +50,14 @@ class AotTestCase(DynamoTestCase):
     """A test that compiles ahead of time; compiled graphs are counted from 0 in each."""
 
     front_end: ClassVar[FrontEnd] = AotFunction()
+
+    def conformance_feature(self) -> Feature:
+        """What a test tries of the compiler, by the class that it is written in, and the front end."""
+        return of_class(self, "compiler features", front_end=self.front_end_name())
+
+    def front_end_name(self) -> str:
+        """The front end of this class's tests, before one of them runs."""
+        return self.front_end.name
 
     def setUp(self) -> None:
         """Starts the compiler's count of graphs anew."""

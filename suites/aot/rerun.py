@@ -85,6 +85,10 @@ class _Rerun(AotTestCase):
     make: Callable[..., FrontEnd]
     breaks: frozenset[str]
 
+    def front_end_name(self) -> str:
+        """That of the front ends that are made."""
+        return self.make().name
+
     def setUp(self) -> None:
         """The front end replaces the class's."""
         super().setUp()

@@ -15,6 +15,7 @@ import torch._dynamo  # DDP imports it when it is made: a second, which ranks ne
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from harness.conformance.feature import Feature, of_class
 from harness.targets import Capability, needs
 from suites.c10d.base import C10dTestCase
 
@@ -34,6 +35,10 @@ class DdpTestCase(C10dTestCase):
     def setUpRank(self) -> None:
         super().setUpRank()
         torch.manual_seed(SEED)
+
+    def conformance_feature(self) -> Feature:
+        """What a test tries of DDP, by its class."""
+        return of_class(self, "DDP features", world_size=str(self.world_size))
 
     def wrap(self, model: nn.Module, *, alike: bool = True, **options: Any) -> DistributedDataParallel:
         """Return a copy of the model in DDP, on this rank's device.

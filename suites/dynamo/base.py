@@ -26,6 +26,7 @@ from harness.cases.dynamo import (
     DynamoDistributedSingleProcTestCase,
     _dynamo_dist_per_rank_init,
 )
+from harness.conformance.feature import Feature, of_class
 from harness.targets import Capability, needs
 from suites import inductor
 from suites.counted import CountsCompiles
@@ -123,6 +124,10 @@ class ComparesLearned(CountsCompiles):
 class DdpCompileTestCase(ComparesLearned, DynamoDistributedSingleProcTestCase):
     """A test of compiled DDP in one process, which is all of its process group. DDPOptimizer is on."""
 
+    def conformance_feature(self) -> Feature:
+        """What a test tries of compiled DDP, by its class."""
+        return of_class(self, "compiled DDP", world_size="1")
+
     def setUp(self) -> None:
         super().setUp()
         config.optimize_ddp = True
@@ -176,6 +181,10 @@ class DdpRanksTestCase(ComparesLearned, DynamoDistributedMultiProcTestCase):
 
     world_size = 2
     rank_modes: tuple[str, ...] = ("pooled", "fresh")
+
+    def conformance_feature(self) -> Feature:
+        """What a test tries of compiled DDP, by its class."""
+        return of_class(self, "compiled DDP", world_size=str(self.world_size))
 
     @property
     def backend(self) -> str | None:

@@ -21,6 +21,7 @@ from torch.distributed.fsdp.wrap import ModuleWrapPolicy
 from torch.distributed.tensor import DTensor
 
 from harness.cases.dynamo import DynamoDistributedMultiProcTestCase, _dynamo_dist_per_rank_init
+from harness.conformance.feature import Feature, of_method
 from harness.targets import Capability, needs, require
 from suites.counted import CountedBackend, CountsCompiles
 from suites.fsdp import reference
@@ -89,6 +90,8 @@ class FsdpTestCase(CountsCompiles, DynamoDistributedMultiProcTestCase):
 
     world_size = 2
     rank_modes = ("pooled", "fresh")
+    #: Which FSDP the class is about, for the report about a target.
+    sharding = "FSDP2"
 
     def setUpRank(self) -> None:
         super().setUpRank()
@@ -101,6 +104,10 @@ class FsdpTestCase(CountsCompiles, DynamoDistributedMultiProcTestCase):
         settle()
         # What FSDP1 says of a group of one is what is wanted of it here.
         warnings.filterwarnings("ignore", message="FSDP is switching to use `NO_SHARD`")
+
+    def conformance_feature(self) -> Feature:
+        """What a test tries of FSDP, by its method, and which FSDP it is."""
+        return of_method(self, "FSDP features", sharding=self.sharding, world_size=str(self.world_size))
 
     @property
     def device(self) -> torch.device:

@@ -21,6 +21,8 @@ from suites.fsdp.models import ELEMENTS, Block, Net
 class TrainingBodies:
     """Three steps; whole or with each block for itself, recomputed in the backward or not."""
 
+    sharding = "FSDP1"
+
     backend = "aot_eager"
 
     def check_training(self, *, nested, recomputed, calls, gathers=4, **options):

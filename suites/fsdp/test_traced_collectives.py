@@ -60,6 +60,8 @@ class GatheringNet(torch.nn.Module):
 class TracedBodies:
     """Three steps of a net that is compiled in one piece, collectives and all."""
 
+    sharding = "in the graph"
+
     # A guard on a DTensor outlives the compiler's reset, and keeps the mesh and its group: ranks that are
     # kept would be found to have leaked their connections.
     rank_modes = ("fresh",)

@@ -165,7 +165,7 @@ TABLE = (
         ),
     ),
     # Reads the directories of runs, and writes one as a run does.
-    Part("merge", ("merge",), ("values", "report", "runner")),
+    Part("merge", ("merge",), ("values", "report", "conformance", "runner")),
     # Tries on ranks, as a script's, what a backend can do, and writes a target.
     Part(
         "drafting",
