@@ -22,9 +22,9 @@ def world_size() -> int:
     One GPU counts as two. This is upstream's default.
     """
     cuda = getattr(sys.modules.get("torch"), "cuda", None)
-    if cuda is not None and cuda.is_available():
-        return min(WORLD_SIZE, max(2, int(cuda.device_count())))
-    return WORLD_SIZE
+    # is_available would start CUDA's runtime, after which this process could not be forked.
+    found = int(cuda.device_count()) if cuda is not None else 0
+    return min(WORLD_SIZE, max(2, found)) if found else WORLD_SIZE
 
 
 def rank_per_accelerator() -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -10,19 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.hosts.hosts import Host
+from harness.requirements.probes import probe_system
 from harness.runner.scheduling import Capacity
 from harness.runner.shared_capacity import HostCapacity, SharedCapacity
+from harness.targets.device_set import DeviceSet
 
-MEMINFO = Path("/proc/meminfo")
 DEVICES = Path("/dev")
-
-
-def memory_mb(meminfo: Path = MEMINFO) -> int | None:
-    """The machine's memory in megabytes, None where ``meminfo`` does not tell it."""
-    with contextlib.suppress(OSError):
-        found = re.search(r"MemTotal:\s*(\d+) kB", meminfo.read_text())
-        return int(found[1]) // 1024 if found else None
-    return None
 
 
 def accelerators(environ: Mapping[str, str], devices: Path = DEVICES) -> int:
@@ -64,13 +56,13 @@ def capacity(
     jobs: int,
     environ: Mapping[str, str],
     groups: Mapping[str, int] | None = None,
-    of_target: int | None = None,
+    of_target: DeviceSet | None = None,
 ) -> Capacity:
     """The capacity that the scheduler shares out: ``jobs`` slots, and this machine's devices and memory.
 
-    ``groups`` has the limits of groups of tests. ``of_target`` is the number of devices of the run's target,
-    where it has counted them itself.
+    ``groups`` has the limits of groups of tests. ``of_target`` are the devices of the run's target, where it
+    has counted them itself.
     """
     limits = tuple((groups or {}).items())
-    devices = accelerators(environ) if of_target is None else of_target
-    return Capacity(jobs, devices, memory_mb(), groups=limits)
+    devices = accelerators(environ) if of_target is None else of_target.at_once
+    return Capacity(jobs, devices, probe_system().memory_mb, groups=limits)

@@ -25,7 +25,15 @@ from harness.record import TestRecord
 from harness.report.base import RunInfo
 from harness.report.summary import Summary, summarise
 from harness.report.text import count
-from harness.runner import capacity, collection, discovery, exit_codes, journal, run_directory
+from harness.runner import (
+    capacity,
+    collection,
+    discovery,
+    exit_codes,
+    further_targets,
+    journal,
+    run_directory,
+)
 from harness.runner import timings as timings_file
 from harness.runner.collection import Selected
 from harness.runner.default_tests import default_names
@@ -52,6 +60,7 @@ from harness.settings import EnvVar
 from harness.system import posix, standard_output
 from harness.system.rank_logs import remove_logs
 from harness.targets.builtin import DEFAULT
+from harness.targets.device_set import DeviceSet
 from harness.targets.known import Known
 
 
@@ -64,7 +73,9 @@ def execute(options: argparse.Namespace, argv: Sequence[str]) -> int:
         return ExitCode.OK
     terminal = 0 if has_terminal(0) and not invocation.streams else None
     with Interrupts() as interrupts, Looks(terminal) as looks:
-        return _execute(invocation, interrupts, looks)
+        return further_targets.run_each(
+            invocation, lambda each, modules: _execute(each, interrupts, looks, modules)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +84,9 @@ class Found:
 
     ``notices`` are shown when there are reporters to show them; ``names`` is as in ``RunInfo``. ``sources``
     maps the test modules to their files. ``target`` is the name of the target that is tested, ``known`` its
-    known failures, ``accelerators`` the number of its devices (None: it has none but the CPU), and ``rules``
-    what the configuration says of tests. ``there`` has the ids of all tests of the modules that were
-    imported, selected or not.
+    known failures, ``devices`` its accelerators (None: it has none but the CPU), and ``rules`` what the
+    configuration says of tests. ``there`` has the ids of all tests of the modules that were imported,
+    selected or not.
     """
 
     selected: Selected
@@ -87,12 +98,13 @@ class Found:
     sources: Mapping[str, Path]
     target: str
     known: tuple[Known, ...]
-    accelerators: int | None
+    devices: DeviceSet | None
     rules: Mapping[str, Rule]
     there: Mapping[str, frozenset[str]]
 
 
-def _execute(invocation: Invocation, interrupts: Interrupts, looks: Looks) -> int:
+def _execute(invocation: Invocation, interrupts: Interrupts, looks: Looks, modules: set[str]) -> int:
+    """Lists or runs the tests of an invocation; adds the modules of those that run to ``modules``."""
     options, root = invocation.options, suites_root()
     if invocation.ids == ():
         print("nothing to run: nothing failed in the last run")
@@ -116,6 +128,7 @@ def _execute(invocation: Invocation, interrupts: Interrupts, looks: Looks) -> in
         if not found.selected.units:
             print(_why_nothing(found, shard), file=sys.stderr)
             return _nothing(found)
+        modules.update(unit.module for unit in found.selected.units)
         return _run(invocation, found, zygote_owner, interrupts, looks, first)
 
 
@@ -166,11 +179,16 @@ def _find(
         all_run=_everything(options) and shard is None,
     )
     selected = replace(selected, units=tuple(applied(unit, rules.get(unit.id)) for unit in selected.units))
+    if invocation.on_devices:
+        selected = replace(selected, units=tuple(u for u in selected.units if u.demand.accelerators))
+    notices += further_targets.left_out(
+        selected.units, zygote_owner.devices, zygote_owner.target or DEFAULT[0]
+    )
     selected = collection.cut(selected, shard, seed)  # not by what was kept on this machine
     names = collection.names_to_type(selected.units, want.files)
     outdated = (
         stale(zygote_owner.known_failures, (unit.id for unit in selected.units))
-        if _everything(options) and not want.targets
+        if _everything(options) and not want.targets and not invocation.on_devices
         else ""
     )
     return Found(
@@ -183,7 +201,7 @@ def _find(
         want.sources,
         zygote_owner.target or DEFAULT[0],
         zygote_owner.known_failures,
-        zygote_owner.accelerators,
+        zygote_owner.devices,
         rules,
         {name: frozenset(unit.id for unit in each.units) for name, each in modules.items() if each.units},
     )
@@ -448,8 +466,9 @@ def _setup(invocation: Invocation, found: Found, directory: Path | None) -> Setu
         units={unit.id: unit for unit in found.selected.units},
         timings=found.timings,
         capacity=capacity.capacity(
-            invocation.jobs, invocation.environ, invocation.group_limits, found.accelerators
+            invocation.jobs, invocation.environ, invocation.group_limits, found.devices
         ),
+        devices=found.devices or DeviceSet(),
         limits=invocation.limits,
         options=invocation.fork_options(directory),
         known=found.known,

@@ -30,7 +30,7 @@ from harness.runner.plan import Policy
 from harness.runner.shard_variables import Shard
 from harness.runner.time_limits import TimeLimits, time_limits
 from harness.settings import LARGEST_SEED, VERDICT_VARIABLES, EnvVar, Settings, timeout_given
-from harness.system import processors
+from harness.system import accelerators, processors
 
 # Options that decide whether a test fails, which ``--last-failed`` takes over. Others, such as where the
 # run's files go, are not taken over.
@@ -53,7 +53,8 @@ class Invocation:
     ``shuffle`` is the seed of a random order, None for the order of discovery. ``ids`` are the only tests
     that the earlier run leaves to this one, None for no limit; ``cut`` is the shard that they are from, and
     ``selection`` all tests of which they are a part. ``ends_s`` is when the whole run has to end, on the
-    monotonic clock; None where nothing limits it.
+    monotonic clock; None where nothing limits it. With ``on_devices`` only tests that take an accelerator of
+    the target run.
     """
 
     options: argparse.Namespace
@@ -71,6 +72,7 @@ class Invocation:
     chosen: Mapping[str, Any] = field(default_factory=dict)
     from_file: frozenset[str] = frozenset()
     ends_s: float | None = None
+    on_devices: bool = False
 
     def is_over(self, now_s: float) -> bool:
         """Whether the whole run's time limit has passed."""
@@ -123,6 +125,7 @@ class Invocation:
         """
         environ = bazel.without_bazel(shard_variables.without_shard(self.environ))
         environ.update(self.settings.to_environ())
+        environ.update(accelerators.keep_forkable(environ))
         coverage_hook.export(environ)
         environ.pop(EnvVar.TEST_TIMEOUT, None)  # of the test that started this run, if one has
         if self.options.drop_in:

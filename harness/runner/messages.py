@@ -83,15 +83,22 @@ class Ready:
     """Zygote to controller: there has been a ``Loaded`` for every module of the ``Load``.
 
     ``target`` is the name of the target that is tested, and ``known`` its known failures as JSON
-    (``harness.targets.known``); "" and none where that is the default target. ``accelerators`` is the
-    number of its devices; None where it has none but the CPU. ``shift_s`` is what to add to the monotonic
-    clock of the zygote's host for the controller's.
+    (``harness.targets.known``); "" and none where that is the default target. ``devices`` are
+    its accelerators by the names that the variable ``visible`` takes (``harness.targets.device_set``); None
+    where it has none but the CPU. ``shift_s`` is what to add to the monotonic clock of the zygote's host for
+    the controller's.
     """
 
     target: str = ""
     known: list[dict[str, str]] = field(default_factory=list)
-    accelerators: int | None = None
+    devices: list[str] | None = None
+    visible: str = ""
     shift_s: float = 0.0
+
+    @property
+    def accelerators(self) -> int | None:
+        """The number of the target's accelerators; None where it has none but the CPU."""
+        return None if self.devices is None else len(self.devices)
 
 
 @dataclass(frozen=True, slots=True)

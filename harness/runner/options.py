@@ -173,6 +173,10 @@ def _check(options: argparse.Namespace) -> None:
         )
     if options.resume is not None and options.last_failed:
         raise UsageError("--resume and --last-failed exclude each other")
+    if options.also and (options.backend or options.device or options.plugin or options.hosts is not None):
+        raise UsageError(
+            "--also goes with none of --backend, --device, --plugin, --hosts: it tests the CPU first"
+        )
     if options.pdb and options.pdb_rank is not None:
         raise UsageError("--pdb and --pdb-rank exclude each other")
 
@@ -273,6 +277,10 @@ def _target(parser: argparse.ArgumentParser) -> None:
     add("--plugin", metavar="MODULE", type=_parsed(name_of_module),
         help="a module that registers the backend or device and has its TARGET, which is tested "
         f"where the options above say nothing else ({EnvVar.PLUGIN})")  # fmt: skip
+    add("--also", metavar="MODULE", type=_parsed(name_of_module), action="append", default=[],
+        help="a plugin on whose target the tests that take an accelerator run again after the others; "
+        "repeatable (default for the suites: suites.targets.nccl where this machine has GPUs, unless the "
+        "options above say what is tested: --device cpu)")  # fmt: skip
 
 
 def _placement(parser: argparse.ArgumentParser) -> None:

@@ -60,7 +60,10 @@ class StateDirectory:
         """Makes a directory for a run and removes the oldest ones; OSError where it cannot be made."""
         self._prepare()
         name = time.strftime("%Y-%m-%dT%H-%M-%S", time.localtime(now)) + f"-{os.getpid()}"
-        directory = self.path / "runs" / name
+        runs = self.path / "runs"
+        # This process may have begun a run on another target in the same second.
+        names = (name, *(f"{name}-{number}" for number in range(2, KEPT_RUNS)))
+        directory = next((each for each in map(runs.joinpath, names) if not each.exists()), runs / name)
         directory.mkdir(parents=True)
         self._prune(directory)
         return directory

@@ -19,11 +19,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from harness.configuration.override import Rule
+from harness.conformance import feature
 from harness.conformance.known import judged
 from harness.look.report import RunningTest
 from harness.record import TestRecord, on_host
 from harness.report.base import TestStarted
 from harness.runner.controller_records import cut_short, never_began
+from harness.runner.device_pool import DevicePool
 from harness.runner.events import (
     Cause,
     DebuggerChanged,
@@ -52,6 +54,7 @@ from harness.runner.unit import Unit
 from harness.runner.work_sharing import LOOK_S, Pace, number_to_take
 from harness.runner.workers import Workers
 from harness.runner.zygote_owner import ZygoteOwner
+from harness.targets.device_set import DeviceSet
 from harness.targets.known import Known
 
 # Seconds between the reporters' ticks, so that a person sees that the run goes on.
@@ -65,8 +68,8 @@ class Setup:
     """The fixed inputs of a session.
 
     ``shuffle`` is the seed for ``ordered``, ``seed`` that of the tests; ``known`` are the target's known
-    failures. ``rules`` are what a configuration file says of tests, by id, and ``today`` decides which
-    quarantines are over.
+    failures and ``devices`` its accelerators. ``rules`` are what a configuration file says of tests, by id,
+    and ``today`` decides which quarantines are over.
     """
 
     units: dict[str, Unit]
@@ -77,6 +80,7 @@ class Setup:
     isolate: bool = False
     seed: int | None = None
     known: tuple[Known, ...] = ()
+    devices: DeviceSet = field(default_factory=DeviceSet)
     shuffle: int | None = None
     rules: Mapping[str, Rule] = field(default_factory=dict)
     today: datetime.date = datetime.date.min
@@ -114,6 +118,7 @@ class Session:
             setup.capacity, setup.timings, isolate=setup.isolate, reruns_first=plan.policy.failfast
         )
         self._hosts = hosts
+        self._devices = DevicePool(setup.devices)
         self._batch_of: dict[str, int] = {}  # worker's name -> batch key
         self._labels: set[int] = set()
         self._pace = Pace(setup.timings, setup.units)
@@ -230,8 +235,10 @@ class Session:
         if any(item.ranks > 1 for item in items):
             options = replace(options, threads=None)  # a worker with a thread pool could not fork ranks
         own = dict(units[items[0].id].environ)  # the same for all units of a batch
-        if self._hosts is not None:
+        if self._hosts is not None:  # a test may span hosts, and takes devices of each as it finds them
             own |= self._hosts.variables([units[item.id] for item in items])
+        else:
+            own |= self._devices.environ(key, max(units[item.id].demand.accelerators for item in items))
         options = replace(options, environ={**options.environ, **own})
         name = self._workers.start(f"{number}@{host}" if host else str(number), limits, options, host)
         self._batch_of[name] = key
@@ -271,7 +278,7 @@ class Session:
             repeat=attempt.repeat,
             seed=self._setup.seed,
             output="" if record.ok else record.output,
-            extra=self._with_import(unit, record),
+            extra=_with_feature(unit, self._with_import(unit, record)),
         )
         record = judged(record, self._setup.known)
         record = self._plan.take(judged_by_rules(record, self._setup.rules, self._setup.today))
@@ -325,10 +332,12 @@ class Session:
             self._take(self._located(record, worker), first.attempt)
         if not rest or self._stopping:
             self._queue.done(key)
+            self._devices.give_back(key)
         elif self._hosts is not None and not self._hosts.is_there(worker.host):
             self._queue.done(key)
             self._queue.add([(self._setup.units[item.id], item.attempt) for item in rest])
         elif self._queue.holding:
+            self._devices.give_back(key)
             self._queue.put_back(key, [(self._setup.units[item.id], item.attempt) for item in rest])
         else:
             self._start(key, rest)
@@ -374,3 +383,8 @@ class Session:
     def _end(self, workers: Iterable[Worker]) -> None:
         for worker in workers:
             self._workers.end(worker, Cause.STOPPED)
+
+
+def _with_feature(unit: Unit, extra: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The extras of a record, with what the test tries."""
+    return extra if unit.feature is None else {**extra, "feature": feature.to_json(unit.feature)}

@@ -8,7 +8,7 @@ from harness.errors import UsageError
 from harness.runner.messages import Ready
 from harness.settings import EnvVar
 from harness.system.fork_safety import is_clean
-from harness.targets import known
+from harness.targets import device_set, known
 from harness.targets.current import current, is_plugged
 from harness.targets.plugin import import_plugin
 
@@ -39,5 +39,8 @@ def ready(environ: Mapping[str, str]) -> Ready:
     if not is_plugged(environ):
         return Ready()
     target = current()
-    count = None if target.device_type == "cpu" else target.device_count()
-    return Ready(str(target), known.to_json(known.known_of(import_plugin(environ))), count)
+    table = known.to_json(known.known_of(import_plugin(environ)))
+    devices = device_set.of_target(target, environ)
+    if devices is None:
+        return Ready(str(target), table)
+    return Ready(str(target), table, list(devices.names), devices.variable)

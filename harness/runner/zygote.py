@@ -44,7 +44,7 @@ from harness.runner.messages import (
 )
 from harness.runner.unit import to_json
 from harness.system import huge_pages, posix, signals, torch_state
-from harness.system.fork_safety import is_clean
+from harness.system.fork_safety import fork_keeps_devices, is_clean
 from harness.system.reaper import reap
 from harness.system.server_process import Parent
 from harness.system.signals import WORKER_STACKS
@@ -141,7 +141,7 @@ class Zygote:
         listing = list_module(name)
         signals.settle()
         import_s = time.monotonic() - began
-        if was_clean and (posix.os_threads() > 1 or torch_state.made_here()):
+        if was_clean and (posix.os_threads() > 1 or torch_state.made_here() or not fork_keeps_devices()):
             self._clean = is_clean()
         self._tests.update(listing.tests)
         return Loaded(

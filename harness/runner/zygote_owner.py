@@ -13,6 +13,7 @@ from harness.errors import HarnessError
 from harness.runner.messages import Loaded, Ready
 from harness.runner.zygote_process import ZygoteLost, ZygoteProcess
 from harness.targets import known
+from harness.targets.device_set import DeviceSet
 from harness.targets.known import Known
 
 # Number of zygotes that may die in a run. More deaths have a cause that starting another zygote does not
@@ -72,9 +73,10 @@ class ZygoteOwner:
         return known.from_json(self._ready.known)
 
     @property
-    def accelerators(self) -> int | None:
-        """The number of the target's accelerators, after a ``load``; None where it has none."""
-        return self._ready.accelerators
+    def devices(self) -> DeviceSet | None:
+        """The target's accelerators, after a ``load``; None where it has none."""
+        ready = self._ready
+        return None if ready.devices is None else DeviceSet(tuple(ready.devices), ready.visible)
 
     @property
     def imported(self) -> tuple[str, ...]:

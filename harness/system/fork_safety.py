@@ -12,10 +12,14 @@ import os
 import sys
 import threading
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 from harness.system import accelerators, python_state, torch_state
 from harness.system.posix import os_threads
+
+# The exit code of a fork that could not answer.
+_FAILED = 2
 
 
 def is_clean() -> bool:
@@ -28,7 +32,7 @@ def is_clean() -> bool:
         return False
     if threading.active_count() > 1 or accelerators.in_use() or torch_state.made_here():
         return False
-    return fork_keeps_all_threads()
+    return fork_keeps_all_threads() and fork_keeps_devices()
 
 
 def _in_pytest_test() -> bool:
@@ -82,13 +86,29 @@ def fork_keeps_all_threads() -> bool:
     return os_threads() == 1
 
 
-def _trial_fork() -> None:
+def fork_keeps_devices() -> bool:
+    """Whether a fork could use the accelerators that are here.
+
+    Counting devices may start their runtime (``torch.cuda.is_available``), after which no fork can use it.
+    Nothing tells so in this process: a trial fork does. Without accelerators there is none.
+    """
+    questions = accelerators.questions_for_a_fork()
+    return not questions or not _trial_fork(lambda: any(ask() for ask in questions))
+
+
+def _trial_fork(question: Callable[[], bool] = lambda: False) -> bool:
+    """Forks, and returns what the fork answers."""
     with warnings.catch_warnings():
         # Python 3.12 and later warn about a fork in a process with threads (python/cpython#100228); whether
         # there are any after a fork is what this one finds out.
         warnings.simplefilter("ignore", DeprecationWarning)
         pid = os.fork()
     if pid == 0:
-        os._exit(0)
+        answer = _FAILED
+        try:
+            answer = int(question())
+        finally:
+            os._exit(answer)
     with contextlib.suppress(ChildProcessError):  # this process ignores SIGCHLD, so the kernel reaped it
-        os.waitpid(pid, 0)
+        return bool(os.waitpid(pid, 0)[1])
+    return False

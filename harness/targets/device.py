@@ -8,6 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+# By device type, the variable that says which devices a process sees, read when it first uses one.
+VISIBLE: Mapping[str, str] = {
+    "cuda": "CUDA_VISIBLE_DEVICES",
+    "xpu": "ZE_AFFINITY_MASK",
+    "npu": "ASCEND_RT_VISIBLE_DEVICES",
+}
+
 
 def unset(*arguments: object) -> Any:
     """Stands for a function that a target's author has not given; never called."""

@@ -124,7 +124,9 @@ class Target:
     by dtype, where results are further off than ``harness.tolerances`` and the suites allow.
 
     The functions for the device are those of torch's module for it unless given: ``set_device(index)``,
-    ``synchronize()``, which raises what has failed on the device, and ``device_count()``.
+    ``synchronize()``, which raises what has failed on the device, and ``device_count()``. ``visible_devices``
+    is the environment variable that says which devices a process sees, as a list of names with commas: by it
+    tests that run at once get devices of their own. Where there is none, they run one after the other.
     ``UsageError`` for a target that cannot be.
     """
 
@@ -136,6 +138,7 @@ class Target:
     set_device: Callable[[int], None] = device.unset
     synchronize: Callable[[], None] = device.unset
     device_count: Callable[[], int] = device.unset
+    visible_devices: str = ""
 
     def __post_init__(self) -> None:
         if not self.backend or not self.device_type or self.backend != self.backend.lower():
@@ -151,6 +154,11 @@ class Target:
             # dataclasses.replace passes what was filled in here, for the device type that was.
             if given is device.unset or (isinstance(given, partial) and given.func is usual):
                 object.__setattr__(self, name, partial(usual, self.device_type))
+
+    @property
+    def visible_variable(self) -> str:
+        """``visible_devices``, or the usual one of the device type; "" for none."""
+        return self.visible_devices or device.VISIBLE.get(self.device_type, "")
 
     def __str__(self) -> str:
         """The name in messages: ``gloo``, or ``nccl on cuda``."""

@@ -26,7 +26,7 @@ from harness.ranks.processes import module_import, preload, process_identity, ro
 from harness.ranks.processes.launched_ranks import LaunchedRanks
 from harness.ranks.processes.rank_set import remote_fd_count, split_fds
 from harness.system import huge_pages, posix, signals, torch_state
-from harness.system.fork_safety import fork_keeps_all_threads
+from harness.system.fork_safety import fork_keeps_all_threads, fork_keeps_devices
 from harness.system.reaper import Reaper
 from harness.system.server_process import Parent
 from harness.wire import read_available, recv_fds, recv_frame, socket_from, socket_pair
@@ -154,6 +154,8 @@ class Server:
             return Refused(f"module {request.module.name} does not import:\n{_brief(error)}")
         if self._preload and not fork_keeps_all_threads():
             return Refused(f"importing {request.module.name} started threads", dirty=True)
+        if self._preload and not fork_keeps_devices():
+            return Refused(f"importing {request.module.name} started an accelerator's runtime", dirty=True)
         if torch_state.has_groups():
             return Refused(f"importing {request.module.name} made process groups", dirty=True)
         # A garbage collection in a rank would write to, and so unshare, these objects (python/cpython#75739).

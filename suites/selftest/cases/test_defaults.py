@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import unittest
 from types import SimpleNamespace
 from typing import Any
@@ -44,6 +45,13 @@ class MachineTest(unittest.TestCase):
     def test_backend(self) -> None:
         """The backend is torch's own choice."""
         self.assertEqual([defaults.backend_for(d) for d in ("cpu", "cuda")], ["gloo", "nccl"])
+
+    def test_world_size(self) -> None:
+        """Upstream's number of ranks by GPUs, without what starts CUDA's runtime: ``is_available``."""
+        for count, ranks in ((0, 4), (1, 2), (2, 2), (3, 3), (4, 4), (8, 4)):
+            double = SimpleNamespace(cuda=SimpleNamespace(device_count=lambda count=count: count))
+            with self.subTest(count=count), mock.patch.dict(sys.modules, {"torch": double}):
+                self.assertEqual(defaults.world_size(), ranks)
 
 
 class TargetTest(unittest.TestCase):

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import unittest
+from unittest import mock
 
+from harness.requirements.machine import MachineFacts
 from harness.runner import capacity
+from harness.targets.device_set import DeviceSet
 from suites.selftest.runner import runs
 
 
@@ -15,11 +18,10 @@ class MachineTest(unittest.TestCase):
         self.directory = runs.new_directory(self)
 
     def test_memory(self) -> None:
-        """The memory is in megabytes."""
-        file = self.directory / "meminfo"
-        file.write_text("MemTotal:       2048000 kB\nMemFree: 1 kB\n")
-        self.assertEqual(capacity.memory_mb(file), 2000)
-        self.assertIsNone(capacity.memory_mb(self.directory / "none"))
+        """The memory is that of requirements, which know a control group's limit."""
+        facts = MachineFacts(platform="linux", memory_mb=2000)
+        with mock.patch.object(capacity, "probe_system", lambda: facts):
+            self.assertEqual(capacity.capacity(2, {}).memory_mb, 2000)
 
     def test_accelerators(self) -> None:
         """Accelerators are device files, as far as the environment shows them."""
@@ -32,8 +34,13 @@ class MachineTest(unittest.TestCase):
 
     def test_of_the_target(self) -> None:
         """What the target has counted holds in place of the machine's device files, none of its own too."""
-        for found in (0, 8):
-            self.assertEqual(capacity.capacity(2, {}, of_target=found).accelerators, found)
+        names = tuple(map(str, range(8)))
+        for devices, number in (
+            (DeviceSet(), 0),
+            (DeviceSet(names, "CUDA_VISIBLE_DEVICES"), 8),
+            (DeviceSet(names), 1),  # no test can be given devices of its own, so one at a time has them
+        ):
+            self.assertEqual(capacity.capacity(2, {}, of_target=devices).accelerators, number)
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ EXAMPLES: tuple[Message, ...] = (
         "a.b", [{"id": "x"}], error="e", skipped=None, dirty=True, import_s=0.5, files=["f"], duplicates=["d"]
     ),
     Ready(),
-    Ready("mine on xpu", [{"tests": "c10d.*", "why": "no bool"}], 8, -1.5),
+    Ready("mine on xpu", [{"tests": "c10d.*", "why": "no bool"}], ["0", "7"], "CUDA_VISIBLE_DEVICES", -1.5),
     HostLost("host a was lost"),
     Unusable("the plugin mine does not import"),
     Fork("1#1", [Item(1, "a", Attempt("a.T.t", 2, 3), 4)], "m", stream=True, threads=2, environ={"A": "b"}),

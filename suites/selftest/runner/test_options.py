@@ -48,6 +48,8 @@ class RefusalTest(unittest.TestCase):
             (["--resume", "--last-failed"], "exclude each other"),
             (["--pdb", "--pdb-rank", "0"], "exclude each other"),
             (["--pdb-rank", "first"], "whole number"),
+            (["--also", "mine", "--device", "cpu"], "--also goes with none of --backend, --device"),
+            (["--also", "mine", "--plugin", "other"], "--also goes with none of --backend, --device"),
         ]
         for argv, wanted in table:
             with self.subTest(argv=argv), self.assertRaises(UsageError) as caught:

@@ -46,8 +46,8 @@ class RunsTest(unittest.TestCase):
         self.assertEqual(directory.parent, self.state.path / "runs")
         self.assertRegex(directory.name, rf"^19(70|69)-\d\d-\d\dT\d\d-\d\d-\d\d-{os.getpid()}$")
         self.assertEqual((self.state.path / ".gitignore").read_text(), "*\n")
-        with self.assertRaises(FileExistsError):
-            self.state.new_run(0.0)
+        self.assertEqual(self.state.new_run(0.0).name, f"{directory.name}-2")
+        self.assertEqual(self.state.new_run(0.0).name, f"{directory.name}-3")
 
     def test_latest(self) -> None:
         """The latest run is known once it is remembered, and forgotten with its directory."""

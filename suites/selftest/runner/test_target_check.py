@@ -59,13 +59,15 @@ class ProblemTest(unittest.TestCase):
         self.assertEqual(target_check.ready(NONE), Ready())
 
     def test_accelerators(self) -> None:
-        """The devices of a target that has any are counted."""
-        target = Target("mine", "xpu", {}, device_count=lambda: 8)
+        """The devices of a target that has any are told by name, with the variable that shows them."""
+        target = Target("mine", "xpu", {}, device_count=lambda: 2)
         with (
-            mock.patch.dict(os.environ, {**NONE, "HARNESS_DEVICE": "xpu"}),
+            mock.patch.dict(os.environ, {**NONE, "HARNESS_DEVICE": "xpu", "ZE_AFFINITY_MASK": "4,5"}),
             mock.patch.object(target_check, "current", lambda: target),
         ):
-            self.assertEqual(target_check.ready(os.environ), Ready("mine on xpu", [], 8))
+            self.assertEqual(
+                target_check.ready(os.environ), Ready("mine on xpu", [], ["4", "5"], "ZE_AFFINITY_MASK")
+            )
 
 
 if __name__ == "__main__":

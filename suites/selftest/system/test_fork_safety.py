@@ -8,10 +8,11 @@ import sys
 import threading
 import unittest
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from unittest import mock
 
-from harness.system import fork_safety
+from harness.system import accelerators, fork_safety
 
 ROOT = str(Path(__file__).resolve().parents[3])
 
@@ -51,6 +52,23 @@ class MissesNoThreadTest(unittest.TestCase):
             "import threading, time; threading.Thread(target=time.sleep, args=(3600,), daemon=True).start()"
         )
         self.assertEqual(self.ask(code), "True False")
+
+    def test_devices(self) -> None:
+        """A fork that its parent has cut off from the devices, as torch tells the fork alone, is not made."""
+        parent = os.getpid()
+        table: tuple[tuple[list[Callable[[], bool]], bool], ...] = (
+            ([], True),
+            ([lambda: False], True),
+            ([lambda: False, lambda: os.getpid() != parent], False),
+            ([lambda: os.getpid() == parent], True),
+            ([lambda: 1 // 0 == 0], False),  # one that cannot answer
+        )
+        for number, (questions, safe) in enumerate(table):
+            with (
+                self.subTest(row=number),
+                mock.patch.object(accelerators, "questions_for_a_fork", lambda q=questions: q),
+            ):
+                self.assertEqual(fork_safety.fork_keeps_devices(), safe)
 
     def test_no_warning(self) -> None:
         """Asking causes no warning of Python 3.12 and later about a fork beside threads."""

@@ -5,17 +5,23 @@ Their ranks test the run's target, as those of any suite do.
 
 from __future__ import annotations
 
+import os
 import time
+from datetime import timedelta
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
-from harness import MultiProcessTestCase, skip_if_lt_x_gpu
+from harness import MultiProcessTestCase, memory_mb, skip_if_lt_x_gpu
+from harness.requirements.probes import probe_system
 from harness.targets import current
 
 # How long the tests hold their devices that a schedule is read from, in seconds.
 HOLDS_S = 0.3
+# How long a test waits for those that are to run beside it, in seconds.
+HELD_S = 100
+MORE_THAN_HALF_MB = 6 * (probe_system().memory_mb or 0) // 10
 
 
 class OnDevices(MultiProcessTestCase):
@@ -139,6 +145,52 @@ class TakenTest(OnDevices):
     def test_c(self) -> None:
         """Holds two devices."""
         self._hold()
+
+
+class OwnDevicesTest(OnDevices):
+    """Tests that take two devices each, and wait until ``HELD`` of them have theirs at the same time."""
+
+    rank_modes = ("fresh",)
+
+    def _held(self) -> None:
+        """Notes which of the machine's devices this test has, and waits for the others."""
+        mine: list[Any] = [None] * self.world_size
+        dist.all_gather_object(mine, torch.hostmem.physical_device())
+        if self.rank == 0:
+            together = dist.FileStore(os.environ["HELD_STORE"])
+            number = together.add("tests", 1)
+            together.set(f"devices of {number}", ",".join(map(str, mine)))
+            others = [f"devices of {other}" for other in range(1, int(os.environ["HELD"]) + 1)]
+            together.wait(others, timedelta(seconds=HELD_S))
+        dist.barrier()
+
+    def test_a(self) -> None:
+        """Has two devices."""
+        self._held()
+
+    def test_b(self) -> None:
+        """Has two devices."""
+        self._held()
+
+    def test_c(self) -> None:
+        """Has two devices."""
+        self._held()
+
+
+class MemoryTest(OnDevices):
+    """Tests that need more than half of this machine's memory each."""
+
+    rank_modes = ("fresh",)
+
+    @memory_mb(MORE_THAN_HALF_MB)
+    def test_a(self) -> None:
+        """Takes its time."""
+        time.sleep(HOLDS_S)
+
+    @memory_mb(MORE_THAN_HALF_MB)
+    def test_b(self) -> None:
+        """Takes its time."""
+        time.sleep(HOLDS_S)
 
 
 class CountedTest(MultiProcessTestCase):

@@ -118,14 +118,14 @@ torch.hostmem.synchronize()
 class DevicesTest(unittest.TestCase):
     """Runs on machines with so many accelerators."""
 
-    def results(self, devices: int, *arguments: str) -> Mapping[str, Mapping[str, Any]]:
+    def results(self, devices: int, *arguments: str, **environ: str) -> Mapping[str, Mapping[str, Any]]:
         """What a run says of each test of ``on_devices``, by class and method."""
         with tempfile.TemporaryDirectory() as directory:
             done = plugins.run(
                 Path(directory),
                 *(str(plugins.TREE / "run_tests.py"), str(TESTS), "--plugin", PLUGIN),
                 *("--report-dir", str(Path(directory, "run")), "--jobs", "4", *arguments),
-                environ={"HOSTMEM_DEVICES": str(devices)},
+                environ={"HOSTMEM_DEVICES": str(devices), **environ},
             )
             lines = self.lines(Path(directory, "run", "results.jsonl"), done)
         tests = (each for each in map(json.loads, lines) if each["kind"] == "test")
@@ -175,14 +175,51 @@ class DevicesTest(unittest.TestCase):
     def test_packed(self) -> None:
         """No more tests run at once than there are devices for, though there are processors for all."""
         for devices, fit in ((2, 1), (8, 3)):
-            spans = [
-                (each["started_at"], each["started_at"] + each["duration_s"])
-                for each in self.results(devices, "-k", "TakenTest").values()
-            ]
+            spans = self.spans(self.results(devices, "-k", "TakenTest", "--isolate"))
             most = max(sum(begun <= start < end for begun, end in spans) for start, _ in spans)
             with self.subTest(devices=devices):
                 self.assertEqual(len(spans), 3)
                 self.assertLessEqual(most, fit)
+
+    def test_devices_of_its_own(self) -> None:
+        """Tests that run at once have no device in common, and each sees its own as 0 and 1."""
+        for devices, at_once in ((8, 3), (4, 2), (2, 1)):
+            with self.subTest(devices=devices):
+                found = self.held(devices, at_once)
+                self.assertLessEqual({name for each in found for name in each}, set(map(str, range(devices))))
+                together = [name for each in found[:at_once] for name in each]
+                self.assertEqual(len(set(together)), 2 * at_once, found)
+
+    def test_of_those_that_are_left(self) -> None:
+        """A run that is shown some of the machine's devices hands out these."""
+        found = self.held(8, 2, HOSTMEM_VISIBLE_DEVICES="7,2,5,3")
+        self.assertEqual(sorted(found[0] + found[1]), ["2", "3", "5", "7"])
+
+    def held(self, devices: int, at_once: int, **environ: str) -> list[list[str]]:
+        """The devices of three tests that take two each, in the order in which they got them."""
+        code = (
+            "import sys, torch.distributed as dist\n"
+            "store = dist.FileStore(sys.argv[1])\n"
+            "for number in (1, 2, 3): print(store.get(f'devices of {number}').decode())"
+        )
+        with tempfile.TemporaryDirectory() as directory:
+            store = Path(directory, "store")
+            environ = {"HELD": str(at_once), "HELD_STORE": str(store), **environ}
+            results = self.results(devices, "-k", "OwnDevicesTest", "--isolate", **environ)
+            self.assertEqual([each["status"] for each in results.values()], ["passed"] * 3, results)
+            done = plugins.run(Path(directory), "-c", code, str(store))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return [line.split(",") for line in done.stdout.split()]
+
+    def test_memory(self) -> None:
+        """Tests that need more than half of the memory run one after the other, with devices for both."""
+        first, second = self.spans(self.results(8, "-k", "MemoryTest", "--isolate"))
+        self.assertLessEqual(first[1], second[0])
+
+    def spans(self, results: Mapping[str, Any]) -> list[tuple[float, float]]:
+        """When tests began and ended, in seconds."""
+        found = ((each["started_at"], each["started_at"] + each["duration_s"]) for each in results.values())
+        return sorted(found)
 
 
 if __name__ == "__main__":

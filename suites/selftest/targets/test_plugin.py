@@ -1,10 +1,13 @@
-"""Tests plugins: their import, the targets that they have, and which of them was asked for."""
+"""Tests plugins: their import, their targets, which was asked for, and the one of ``docs/targets.rst``."""
 
 from __future__ import annotations
 
 import importlib
+import json
+import re
 import sys
 import tempfile
+import textwrap
 import types
 import unittest
 from pathlib import Path
@@ -16,6 +19,21 @@ from harness.targets.target import Target
 from suites.selftest.targets import plugins
 
 ONE, TWO, THREE = (Target(*names, {}) for names in (("one", "cpu"), ("two", "cpu"), ("two", "cuda")))
+
+PAGE = plugins.TREE / "docs" / "targets.rst"
+#: What the page's reader has already: a backend that is right.
+BACKEND = """
+from suites.targets.python_group import PythonGroup
+
+def create(store, rank, size, timeout):
+    group = PythonGroup("mine", store, rank, size, timeout)
+    group.connect()
+    return group
+"""
+#: Collectives that the page's target declares, and others.
+TESTS = ("-k", "test_all_reduce", "-k", "test_broadcast", "-k", "test_gather")
+#: Lines that a plain backend's target may have, with its imports.
+MOST_LINES = 35
 
 
 class ImportTest(unittest.TestCase):
@@ -93,6 +111,41 @@ class ChoiceTest(unittest.TestCase):
         ):
             with self.subTest(backend=backend), self.assertRaisesRegex(UsageError, said):
                 choose(every, backend, device_type, where="it")
+
+
+class PageTest(unittest.TestCase):
+    """The first example of ``docs/targets.rst``, copied as a reader of the page would."""
+
+    def example(self) -> str:
+        """The module, as it stands on the page."""
+        found = re.search(r"all of one::\n\n((?:    .*\n|\n)+)", PAGE.read_text(encoding="utf-8"))
+        assert found is not None
+        module, _, _ = textwrap.dedent(found[1]).partition("python run_tests.py")
+        return module
+
+    def test_length(self) -> None:
+        """It is short."""
+        self.assertLessEqual(len(self.example().strip().splitlines()), MOST_LINES)
+
+    def test_runs(self) -> None:
+        """The suites test the backend by it: what it declares is right, and nothing else fails."""
+        with tempfile.TemporaryDirectory() as name:
+            directory = Path(name)
+            plugins.write(directory, "my_backend", BACKEND)
+            plugins.write(directory, "my_target", self.example())
+            done = plugins.run(
+                directory,
+                *(str(plugins.TREE / "run_tests.py"), "--plugin", "my_target", "c10d.test_collectives"),
+                *(*TESTS, "--exclude", "*WorldSize[34]*", "--report-dir", "run"),
+            )
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            lines = (directory / "run" / "results.jsonl").read_text(encoding="utf-8").splitlines()
+        results = [each for each in map(json.loads, lines) if each["kind"] == "test"]
+        statuses = [each["status"] for each in results]
+        self.assertGreater(statuses.count("passed"), 5, done.stdout)
+        for each in results:
+            if each["status"] == "skipped":
+                self.assertIn("not declared by target mine", each["reason"])
 
 
 if __name__ == "__main__":
