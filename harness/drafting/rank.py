@@ -9,6 +9,7 @@ from __future__ import annotations
 import faulthandler
 import json
 import os
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -27,6 +28,8 @@ from harness.targets import device
 
 # Characters that are kept of what an exception says.
 MOST_SAID = 200
+# Where an object is in memory, as its representation says.
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
 def path_of(directory: str, rank: int) -> str:
@@ -97,11 +100,16 @@ def attempt(each: Try, place: Place) -> Finding:
         else:
             Attempt(place.rank, place.device, each.dtype, each.reduction).run(each.operation)
     except AssertionError as error:
-        return Finding("wrong", str(error)[:MOST_SAID])
+        return Finding("wrong", said_by(error)[:MOST_SAID])
     except Exception as error:  # noqa: BLE001 - whatever a backend raises, it does not have this
-        said = (str(error).strip().splitlines() or [""])[0]
+        said = (said_by(error).strip().splitlines() or [""])[0]
         return Finding("refused", f"{type(error).__name__}: {said}"[:MOST_SAID])
     return Finding(RIGHT)
+
+
+def said_by(error: Exception) -> str:
+    """The text of an exception, without addresses of objects: equal errors are told together."""
+    return _ADDRESS.sub("", str(error))
 
 
 def _still_works(number: int, known: Sequence[Try], place: Place) -> bool:

@@ -24,6 +24,10 @@ class AttemptTest(unittest.TestCase):
             (AssertionError("2, and 3 is right"), Finding("wrong", "2, and 3 is right")),
             (RuntimeError("no tags\nat line 3"), Finding("refused", "RuntimeError: no tags")),
             (KeyError(), Finding("refused", "KeyError: ")),
+            (
+                ValueError("no <Op object at 0x7f18e1a8d430>"),
+                Finding("refused", "ValueError: no <Op object>"),
+            ),
         ):
             with self.subTest(raised=raised), mock.patch("harness.drafting.capability.run") as run:
                 run.side_effect = raised
