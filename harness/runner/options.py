@@ -417,6 +417,7 @@ other commands, each with a --help of its own:
   migrate  imports of torch.testing._internal become imports from harness
   conformance diff  what a backend has gained and lost between two reports
   merge    one journal and one set of reports of the directories of many shards
+  look     where the ranks below a process are; of a run itself, SIGUSR1 or Enter says so
 
 exit codes:
 {codes}

@@ -1,8 +1,9 @@
-"""Tests the completion of options in a shell: a real bash completes with the script that is printed."""
+"""Tests the completion of options in a shell: real shells complete with the script that is printed."""
 
 from __future__ import annotations
 
 import importlib.util
+import shutil
 import subprocess
 import sys
 import unittest
@@ -12,6 +13,7 @@ from harness.errors import UsageError
 from harness.runner.completion import SHELLS, script
 from harness.runner.options import build
 from suites.selftest.runner import runs
+from suites.selftest.runner.test_cli_debugging import Terminal
 
 INSTALLED = importlib.util.find_spec("shtab") is not None
 NEEDED = "shtab is not installed; requirements.txt has it"
@@ -39,6 +41,34 @@ class CompletionTest(unittest.TestCase):
         """Options are completed, and the values of those that have a list of them."""
         self.assertEqual(self.completed("--report-d"), ["--report-dir"])
         self.assertEqual(self.completed("--flaky", ""), ["pass", "fail"])
+
+    def typed(self, shell: str, load: str) -> None:
+        """Types parts of options at a shell that has loaded its script; fails where it offers none."""
+        if shutil.which(shell) is None:
+            self.skipTest(f"{shell} is not installed")
+        directory = runs.new_directory(self)
+        command = [sys.executable, str(runs.RUN_TESTS), "--print-completion", shell]
+        (directory / "script").write_text(subprocess.check_output(command, text=True))
+        environ = runs.environ(directory, TERM="xterm", HOME=str(directory))
+        terminal = Terminal([str(shutil.which(shell)), "-f", "-i"], environ, str(directory))
+        terminal.type(f"{load}; echo load''ed")
+        terminal.read_until("loaded")
+        terminal.press(b"run_tests.py --report-d\t")
+        terminal.read_until("--report-dir")
+        terminal.press(b"x --flaky \t\t")
+        terminal.read_until("pass")
+        terminal.press(b"\x15exit\n")  # Ctrl-U removes the line
+        terminal.close()
+
+    @unittest.skipUnless(INSTALLED, NEEDED)
+    def test_in_zsh(self) -> None:
+        """The same, typed at a real zsh."""
+        self.typed("zsh", 'autoload -U compinit; compinit -u -D; eval "$(cat script)"')
+
+    @unittest.skipUnless(INSTALLED, NEEDED)
+    def test_in_tcsh(self) -> None:
+        """The same, typed at a real tcsh."""
+        self.typed("tcsh", "set autolist; source script")
 
     @unittest.skipUnless(INSTALLED, NEEDED)
     def test_shells(self) -> None:
