@@ -1,4 +1,4 @@
-"""Writes docs/migration.rst from the tables of harness/migrate/names.py.
+"""Writes docs/migration.rst from the tables of harness/migrate/names.py and reasons.py.
 
 python -m tools.migration_table
 """
@@ -19,7 +19,7 @@ Names of ``torch.testing._internal``
 
 Which names of torch's private test modules ``harness`` has, and why it lacks others. ``torch-harness
 migrate PATH`` rewrites the imports of a file by these tables, and lists what it leaves. ``python -m
-tools.migration_table`` writes this page from ``harness/migrate/names.py``.
+tools.migration_table`` writes this page from ``harness/migrate/names.py`` and ``reasons.py``.
 """
 
 

@@ -7,6 +7,8 @@ it is compared with that of the moment in which the last test class was made, wh
 
 from __future__ import annotations
 
+import contextlib
+import faulthandler
 import gc
 import locale
 import logging
@@ -234,6 +236,30 @@ def _set_temporary(directory: str | None) -> None:
         vars(tempfile)["tempdir"] = directory
 
 
+def _traced_frames() -> int:
+    """How many frames of each allocation tracemalloc notes; 0 where it notes none."""
+    tracemalloc = sys.modules.get("_tracemalloc")
+    return tracemalloc.get_traceback_limit() if tracemalloc is not None and tracemalloc.is_tracing() else 0
+
+
+def _set_traced_frames(frames: int) -> None:
+    if frames != _traced_frames():
+        tracemalloc = sys.modules["_tracemalloc"]
+        tracemalloc.stop()
+        if frames:
+            tracemalloc.start(frames)
+
+
+def _leave_stack_signals(_: None) -> None:
+    """Has no signal write stacks (``faulthandler.register``); Python does not tell whether one does.
+
+    A rank registers the harness's own afterwards.
+    """
+    for each in signal.Signals:
+        with contextlib.suppress(RuntimeError):  # a crash's signal, which cannot be registered
+            faulthandler.unregister(each)
+
+
 def _gc() -> tuple[Any, ...]:
     return (PAUSE.thresholds(), gc.get_debug(), list(gc.callbacks))
 
@@ -247,6 +273,8 @@ ITEMS: tuple[Item, ...] = (
     Item("limits of the interpreter", _limits, restore=_set_limits),
     Item("directory for temporary files", _temporary, restore=_set_temporary),
     Item("policy of event loops", _loop_policy, restore=_set_loop_policy),
+    Item("tracing of memory", _traced_frames, restore=_set_traced_frames),
+    Item("signals of faulthandler", lambda: None, restore=_leave_stack_signals),
     Item("hooks for exceptions", _hooks, restore=_set_hooks),
     Item("context variables", _context_variables),
     Item("thresholds of the garbage collector", _gc),

@@ -219,6 +219,35 @@ def _operators(torch: Any) -> tuple[int, int]:
     return len(getattr(torch.library, "_defs", ())), len(custom)
 
 
+def _pytree_nodes() -> frozenset[Any]:
+    """The classes that are containers to torch (``torch.utils._pytree``), without torch's own."""
+    home = "torch.utils._pytree"
+    nodes = (*_loaded(home, "SUPPORTED_NODES", ()), *_loaded(home, "CONSTANT_NODES", ()))
+    return frozenset(each for each in nodes if each.__module__.partition(".")[0] != "torch")
+
+
+def _loading(torch: Any) -> tuple[Any, ...]:
+    """The classes that ``torch.load`` may read, without torch's own, and how many devices it reads for."""
+    named = (e[0] if isinstance(e, tuple) else e for e in torch.serialization.get_safe_globals())
+    safe = frozenset(each for each in named if each.__module__.partition(".")[0] != "torch")
+    return safe, len(torch.serialization._package_registry)
+
+
+def _tracing_rules() -> tuple[frozenset[int], ...]:
+    """The functions of which a program has told dynamo to trace them otherwise, by identity."""
+    rules = [_loaded("torch._dynamo.trace_rules", name, None) for name in _RULES]
+    return tuple(_changed_rules(each) for each in rules)
+
+
+def _changed_rules(rules: Any) -> frozenset[int]:
+    """Those that differ from torch's own, which dynamo adds when it first asks for them."""
+    ids = getattr(rules, "function_ids", None)
+    return frozenset() if ids is None else frozenset(ids ^ set(rules.lazy_initializer()))
+
+
+_RULES = ("_allowed_callable_ids", "_disallowed_callable_ids", "_nonstrict_trace_callable_ids")
+
+
 def _compiler_settings() -> tuple[str, ...]:
     """The changed settings, where torch keeps them in attributes; later releases use context variables."""
     entries = ((name, sys.modules.get(name)) for name in _COMPILER_SETTINGS)
@@ -285,6 +314,9 @@ OF_IMPORTS: tuple[Item, ...] = (
     Item("logs of torch", lambda t: _logs()),
     Item("stance of the compiler", lambda t: _stance()),
     Item("operators of torch.library", lambda t: _operators(t)),
+    Item("containers of pytree", lambda t: _pytree_nodes()),
+    Item("what torch.load may read", _loading),
+    Item("functions that dynamo traces otherwise", lambda t: _tracing_rules()),
     Item("inter-op threads", lambda t: t.get_num_interop_threads()),
     Item("settings of the compiler", lambda t: _compiler_settings()),
 )

@@ -64,6 +64,8 @@ DROPPED = (
         "asyncio.set_event_loop_policy(type('Mine', (asyncio.DefaultEventLoopPolicy,), {})())",
         "type(asyncio.get_event_loop_policy()).__name__",
     ),
+    Row("tracemalloc.start(3)", "tracemalloc.is_tracing()"),
+    Row("faulthandler.register(signal.SIGUSR2, open('stacks', 'w'))", "stack_signals()"),
     Row("atexit.register(tell_the_end)", "sys.stdin.read()"),
 )
 DEBUG_LEVEL = "torch.distributed's debug level"
@@ -74,6 +76,57 @@ DETECTED = (
     Row("torch.autograd.set_detect_anomaly(True)", "torch.is_anomaly_enabled()", "anomaly mode"),
     Row("torch.set_autocast_enabled('cpu', True)", "torch.is_autocast_enabled('cpu')", "CPU autocast"),
     Row("torch.set_autocast_dtype('cpu', torch.half)", "torch.get_autocast_dtype('cpu')", "autocast dtype"),
+    Row(
+        "torch.set_autocast_enabled('cuda', True)",
+        "torch.is_autocast_enabled('cuda')",
+        "accelerator autocast",
+    ),
+    Row("torch.set_autocast_cache_enabled(False)", "torch.is_autocast_cache_enabled()", "autocast cache"),
+    Row(
+        "torch.use_deterministic_algorithms(True, warn_only=True)",
+        "torch.get_deterministic_debug_mode()",
+        "deterministic algorithms",
+    ),
+    Row(
+        "torch.autograd.set_multithreading_enabled(False)",
+        "torch._C._is_multithreading_enabled()",
+        "multithreaded backward",
+    ),
+    Row(
+        "torch.sparse.check_sparse_tensor_invariants.enable()",
+        "torch.sparse.check_sparse_tensor_invariants.is_enabled()",
+        "checks of sparse tensors",
+    ),
+    Row(
+        "torch._C._functorch._vmap_increment_nesting(3, 'error')",
+        "torch._C._functorch.maybe_current_level()",
+        "functorch level",
+    ),
+    Row(
+        "torch.utils._pytree.register_pytree_node(Made, None, None)",
+        "Made in torch.utils._pytree.SUPPORTED_NODES",
+        "containers of pytree",
+    ),
+    Row(
+        "torch.serialization.add_safe_globals([Made])",
+        "Made in torch.serialization.get_safe_globals()",
+        "what torch.load may read",
+    ),
+    Row(
+        "torch.serialization.set_crc32_options(False)",
+        "torch.serialization.get_crc32_options()",
+        "context variables",
+    ),
+    Row(
+        "torch.compiler.allow_in_graph(identity)",
+        "id(identity) in torch._dynamo.trace_rules._allowed_callable_ids",
+        "functions that dynamo traces otherwise",
+    ),
+    Row(
+        "torch._dynamo.disallow_in_graph(torch.sub)",
+        "id(torch.sub) in torch._dynamo.trace_rules._disallowed_callable_ids",
+        "functions that dynamo traces otherwise",
+    ),
     Row(
         "kept.append(torch.inference_mode()) or kept[-1].__enter__()",
         "torch.is_inference_mode_enabled()",
@@ -185,6 +238,7 @@ DETECTED = (
     Row("torch.set_num_interop_threads(3)", "torch.get_num_interop_threads()", "inter-op threads"),
     Row("signal.signal(signal.SIGUSR1, print)", "signal.getsignal(signal.SIGUSR1)", "signal handlers"),
     Row("sys.setprofile(lambda *_: None)", "sys.getprofile()", "tracing"),
+    Row("sys.settrace(lambda *_: None)", "sys.gettrace()", "tracing"),
     Row("sys.setrecursionlimit(2345)", "sys.getrecursionlimit()", "recursion limit"),
     Row("decimal.getcontext().prec = 5", "decimal.getcontext().prec", "decimal's context"),
     Row("numpy.seterr(all='raise')", "numpy.geterr()", "numpy's handling of errors"),
@@ -210,12 +264,28 @@ INHERITED = (
     Row("os.umask(0o77)", "os.umask(0o77)"),
     Row("resource.setrlimit(resource.RLIMIT_CORE, (0, 0))", "resource.getrlimit(resource.RLIMIT_CORE)"),
     Row("multiprocessing.set_start_method('spawn')", "multiprocessing.get_start_method()"),
+    Row("sys.meta_path.append(Finder())", "[type(each).__name__ for each in sys.meta_path].count('Finder')"),
+    Row("sys.path_hooks.append(identity)", "identity in sys.path_hooks"),
+    Row("copyreg.pickle(Made, identity)", "Made in copyreg.dispatch_table"),
+    Row("os.nice(1)", "os.nice(0)"),
     Row("kept.append(1)", "kept"),
+)
+# What each rank sets itself for each test, whatever the process of tests has.
+SETTLED = (
+    Row("random.seed(5)", "random.random()"),
+    Row("numpy.random.seed(5)", "numpy.random.rand()"),
+    Row("torch.manual_seed(5)", "torch.rand(1).item()"),
+    Row("torch.get_rng_state() is torch.rand(7)", "torch.rand(1).item()"),
+    Row("torch.set_num_threads(7)", "torch.get_num_threads()"),
+    Row("setattr(sys, 'breakpointhook', print)", "sys.breakpointhook is print"),
+    Row("faulthandler.disable()", "faulthandler.is_enabled()"),
+    Row("setattr(sys, 'stdout', open('out', 'w'))", "sys.stdout.name"),
 )
 
 HEAD = """
-    import asyncio, atexit, contextvars, decimal, gc, json, locale, logging, multiprocessing, os, resource
-    import signal, socket, sys, tempfile, threading, unittest, warnings
+    import asyncio, atexit, contextvars, copyreg, decimal, faulthandler, gc, json, locale, logging
+    import multiprocessing, os, random, resource, signal, socket, sys, tempfile, threading, tracemalloc
+    import unittest, warnings
     from concurrent.futures import ThreadPoolExecutor
     import numpy, torch
     import torch._dynamo, torch.autograd.forward_ad, torch.distributed as dist
@@ -233,6 +303,13 @@ HEAD = """
     class LoggingMode(TorchDispatchMode):
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
             return func(*args, **(kwargs or {}))
+
+    class Made:
+        pass
+
+    class Finder:
+        def find_spec(self, *arguments):
+            return None
 
     def identity(x: torch.Tensor) -> torch.Tensor:
         return x.clone()
@@ -264,6 +341,9 @@ HEAD = """
     def descriptors():
         found = [f"/proc/self/fd/{name}" for name in os.listdir("/proc/self/fd")]
         return [os.readlink(each) for each in found if os.path.exists(each)]
+
+    def stack_signals():
+        return [each for each in (signal.SIGUSR1, signal.SIGUSR2) if faulthandler.unregister(each)]
 
     def tell_the_end(pid=os.getpid()):
         with open("ended", "a") as ended:
@@ -389,6 +469,33 @@ class ByUnittestTest(RowsCase):
         self.run_python("-c", f"import json, test_rows; test_rows.setUpModule(); {dump}")
         self.run_python("-m", "unittest", "test_rows")
 
+    def test_settled(self) -> None:
+        """A rank sets it for itself: ranks see the same where nothing was made in their parent."""
+        tells = """
+            def setUpModule():
+                if "MAKE" in os.environ:
+                    for row, _, _ in ROWS:
+                        make(row)
+
+            class Ranks(MultiProcessTestCase):
+                world_size = 2
+
+                def test_tells(self):
+                    with open(f"{os.environ['TOLD']}.{self.rank}", "w") as told:
+                        json.dump(seen(), told)
+            """
+        self.write_module(SETTLED, tells)
+        for mode in ("fresh", "pooled"):
+            with self.subTest(mode):
+                self.run_python("-m", "unittest", "test_rows", HARNESS_RANKS=mode, TOLD="plain")
+                self.run_python("-m", "unittest", "test_rows", HARNESS_RANKS=mode, TOLD="made", MAKE="1")
+                for rank in (0, 1):
+                    plain, made = (
+                        json.loads((self.project / f"{n}.{rank}").read_text()) for n in ("plain", "made")
+                    )
+                    self.assertEqual(made, plain)
+                    self.assertEqual(len(plain), len({row.ask for row in SETTLED}))
+
     def test_each_alone(self) -> None:
         """Each of those that have a new process made is found, by its name and no other's."""
         self.write_module(DETECTED)
@@ -400,6 +507,7 @@ class ByUnittestTest(RowsCase):
             "device mesh stack": {"process groups"},
             "float32 matmul precision": {"switches of torch.backends"},
             "switches of torch.backends": {"float32 matmul precision"},  # matmul's, by another name
+            "deterministic algorithms": {"deterministic warn-only", "context variables"},
             "inference mode": {"grad mode", "multithreaded backward"},
             "compiled functions": {"context variables", "operators of torch.library"},  # by dynamo's imports
         }

@@ -14,14 +14,27 @@ from harness.migrate import names
 
 
 def defined(body: list[ast.stmt]) -> Iterator[str]:
-    """The public functions and classes of a module, also those under a condition."""
+    """The public functions, classes and constants of a module, also those under a condition."""
     for node in body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
             yield node.name
+        elif isinstance(node, ast.Assign):
+            yield from (each.id for target in node.targets for each in elements(target))
+        elif isinstance(node, ast.AnnAssign):
+            yield from (each.id for each in elements(node.target))
         elif isinstance(node, ast.If | ast.Try | ast.With):
             for part in ("body", "orelse", "handlers"):
                 for each in getattr(node, part, ()):
                     yield from defined(each.body if isinstance(each, ast.ExceptHandler) else [each])
+
+
+def elements(target: ast.expr) -> Iterator[ast.Name]:
+    """The names to which an assignment's target assigns: ``a, b = ...`` has two, ``a.b = ...`` none."""
+    if isinstance(target, ast.Name):
+        yield target
+    elif isinstance(target, ast.Tuple):
+        for each in target.elts:
+            yield from elements(each)
 
 
 class NamesTest(unittest.TestCase):
@@ -31,16 +44,18 @@ class NamesTest(unittest.TestCase):
         spec = importlib.util.find_spec(names.HOME)
         assert spec is not None and spec.origin is not None
         for module in names.COMPLETE:
-            source = Path(spec.origin).parent / f"{module.replace('.', '/')}.py"
+            source = Path(spec.origin).parent / module.replace(".", "/")
+            file = source / "__init__.py" if source.is_dir() else source.with_suffix(".py")
             known = {row.name for row in names.rows() if row.module == module}
-            found = set(defined(ast.parse(source.read_text(encoding="utf-8")).body))
+            body = ast.parse(file.read_text(encoding="utf-8")).body
+            found = {name for name in defined(body) if not name.startswith("_")}
             self.assertTrue(found, module)
             missing = sorted(found - known)
             self.assertEqual(
                 missing,
                 [],
-                f"this torch has new names in {module}: add each to SAME or, with a reason, to REASONS "
-                "of harness/migrate/names.py, and run python -m tools.migration_table",
+                f"this torch has new names in {module}: add each to SAME of harness/migrate/names.py or, "
+                "with a reason, to REASONS beside it, and run python -m tools.migration_table",
             )
 
     def test_counterparts_exist(self) -> None:
