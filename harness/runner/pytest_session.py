@@ -22,6 +22,7 @@ from harness.system import scratch
 # no thread, after which no worker could be forked.
 _REPLACED = (
     *("faulthandler", "junitxml", "pastebin", "debugging", "lfplugin", "nfplugin", "stepwiseplugin"),
+    "randomly",
     *("xdist", "xdist.looponfail", "torch_harness", "harness.pytest_plugin.plugin"),
     "harness.pytest_plugin.xdist",
 )

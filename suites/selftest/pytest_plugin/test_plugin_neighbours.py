@@ -7,6 +7,7 @@ import json
 import unittest
 import xml.etree.ElementTree as ElementTree
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from typing import NamedTuple
 
 from suites.selftest.pytest_plugin.runs import PytestCase
@@ -69,7 +70,7 @@ class ModesTest(PytestCase):
 
     def test_share_the_tests(self) -> None:
         """Each test runs once; what a mode keeps together runs in one worker."""
-        together = {
+        together: dict[str, Callable[[Note], str]] = {
             "load": lambda note: note.test,
             "worksteal": lambda note: note.test,
             "loadscope": lambda note: note.scope,

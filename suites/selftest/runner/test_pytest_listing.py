@@ -73,6 +73,14 @@ class ListedTest(RunnerCase):
             with self.subTest(argv):
                 self.assertEqual(self.listed(*argv), expected)
 
+    def test_order_of_a_plugin(self) -> None:
+        """pytest-randomly, for which there is ``--shuffle``, does not change the order."""
+        for plugin, order in (("others", ["test_a", "test_b"]), ("randomly", ["test_b", "test_a"])):
+            self.write(plugin, "def pytest_collection_modifyitems(items):\n    items.reverse()\n")
+            self.write(f"test_{plugin}", "import pytest\n\ndef test_b(): pass\n\ndef test_a(): pass\n")
+            (self.directory / "pytest.ini").write_text(f"[pytest]\naddopts = -p {plugin}\n")
+            self.assertEqual(self.listed(f"test_{plugin}"), [f"test_{plugin}.{name}" for name in order])
+
     def test_whole_modules(self) -> None:
         """A module that skips itself is skipped; one that pytest cannot collect is one clear error."""
         rows = (
