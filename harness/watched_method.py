@@ -10,7 +10,7 @@ import inspect
 import sys
 import types
 import unittest
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from harness.errors import MethodNotRun
@@ -43,6 +43,25 @@ def warning_of_pass(case: unittest.TestCase) -> str | None:
         return None
     kinds = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
     return f"passed, but {_MUST_BE_ORDINARY}" if any(kind(method) for kind in kinds) else None
+
+
+def ways_to_methods() -> dict[str, object]:
+    """The functions of ``unittest.TestCase`` by which unittest gets to a test's method, as they are now."""
+    return {name: vars(unittest.TestCase)[name] for name in ("__call__", "run", "_callTestMethod")}
+
+
+def error_of_pass(case: unittest.TestCase, ways: Mapping[str, object]) -> MethodNotRun | None:
+    """The error of a passed test whose method perhaps nobody called: a test has replaced one of the ``ways``.
+
+    None where they are what they were before the first test, or the class has a way of its own.
+    """
+    for name, function in ways_to_methods().items():
+        if function is not ways[name] and getattr(type(case), name) is function:
+            return MethodNotRun(
+                "unittest reported that the test passed, but a test of this process has replaced "
+                f"TestCase.{name}, and nobody knows whether the method was called"
+            )
+    return None
 
 
 def has_event_loop(case: unittest.TestCase) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]  # signal.getsignal spends most of its time on making enums
 import os
+import resource
 import signal
 import sys
 import threading
@@ -28,6 +29,16 @@ def _signal_handlers() -> tuple[Any, ...]:
 
 # Only the named signals: the harness uses real-time signals itself.
 _SIGNALS = sorted(map(int, signal.Signals))
+
+
+def _resource_limits() -> dict[str, tuple[int, int]]:
+    return dict(zip(_LIMITS, map(resource.getrlimit, _LIMITS.values()), strict=True))
+
+
+# Those that a later test would notice; each costs a third of a microsecond.
+_LIMITS = {
+    name: getattr(resource, name) for name in ("RLIMIT_AS", "RLIMIT_DATA", "RLIMIT_FSIZE", "RLIMIT_NOFILE")
+}
 
 
 def _descriptor_count() -> int:
@@ -109,7 +120,7 @@ class Guard:
         return tuple(changed)
 
     def _plain(self, after: dict[str, Any]) -> list[tuple[str, Any]]:
-        names = ("environment", "working directory", "sys.path", "signal handlers")
+        names = ("environment", "working directory", "sys.path", "signal handlers", "resource limits")
         return [(n, self._before[n]) for n in names if self._before[n] != after[n]]
 
     def _torch_changes(self, after: tuple[Any, ...]) -> list[str]:
@@ -156,6 +167,7 @@ def _snapshot(last: dict[str, Any] | None = None) -> dict[str, Any]:
         "working directory": _working_directory(),
         "sys.path": list(sys.path),
         "signal handlers": _signal_handlers(),
+        "resource limits": _resource_limits(),
         "torch": torch_state.values(),
         "groups": process_groups.group_names(),
         "groups begun": process_groups.groups_begun(),

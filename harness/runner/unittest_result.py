@@ -24,7 +24,7 @@ from harness.runner.python_warnings import with_warning
 from harness.runner.rank_records import rank_records, subtest_records
 from harness.system import originals
 from harness.tracebacks import show_users_frames
-from harness.watched_method import warning_of_pass
+from harness.watched_method import error_of_pass, warning_of_pass, ways_to_methods
 
 ExcInfo = tuple[type[BaseException], BaseException, types.TracebackType | None]
 
@@ -153,6 +153,7 @@ class RecordingResult(unittest.TestResult):
     def __init__(self, post_mortem: Callable[[ExcInfo], None] | None = None) -> None:
         super().__init__()
         self._post_mortem = post_mortem
+        self._ways = ways_to_methods()
         self.running = RunningTest("")
 
     def open(self, running: RunningTest) -> None:
@@ -174,6 +175,9 @@ class RecordingResult(unittest.TestResult):
     def addSuccess(self, test: unittest.TestCase) -> None:
         """Called where the test passed."""
         self.running.passed = True
+        error = error_of_pass(test, self._ways)
+        if error is not None:
+            self._trouble(Status.ERROR, test, (type(error), error, None))
         warning = warning_of_pass(test)
         if warning is not None:
             self.running.warnings = (*self.running.warnings, warning)

@@ -6,6 +6,7 @@ import contextlib
 import os
 import resource  # noqa: F401 - os.wait4 imports it, and a test may have changed sys.path by then
 import signal
+import time
 from collections.abc import Collection, Sequence
 
 from harness.system import posix
@@ -39,10 +40,15 @@ class Reaper:
         self.helpers |= set(posix.children()).difference(before)
 
     def sweep(self, ranks: Collection[int]) -> list[str]:
-        """Ends the orphans of ranks that have ended; returns a line for each that had not ended by itself."""
+        """Ends the orphans of ranks that have ended; returns a line for each that had not ended by itself.
+
+        Where orphans have come after one another for as long as one may take, as in a chain of which each
+        forks the next and exits, they are killed at sight: whoever waits for one of them finds the next.
+        """
         leaked: list[str] = []
+        until = time.monotonic() + MOST_GRACES * ORPHAN_GRACE_S
         while orphans := self._orphans(ranks):
-            for pid in _left_behind(orphans):
+            for pid in orphans if time.monotonic() >= until else _left_behind(orphans):
                 leaked.append(f"process {pid}: {posix.command_line(pid)}")
                 _kill(pid)
             for pid in orphans:

@@ -12,7 +12,7 @@ from unittest import mock
 
 from harness import TestCase, timeout
 from harness.errors import MethodNotRun
-from harness.watched_method import WatchedMethod, warning_of_pass
+from harness.watched_method import WatchedMethod, error_of_pass, warning_of_pass, ways_to_methods
 
 
 class Methods(unittest.TestCase):
@@ -129,6 +129,26 @@ class WatchedMethodTest(unittest.TestCase):
 
         self.assertIsNone(warning_of_pass(Async("coroutine")))
         self.assertIsNone(warning_of_pass(unittest.FunctionTestCase(lambda: None)))
+
+
+class ErrorOfPassTest(unittest.TestCase):
+    """``error_of_pass``: passes after a test that has replaced how unittest gets to methods."""
+
+    def test_ways(self) -> None:
+        """Each way counts while it is replaced, for the classes that inherit it from unittest."""
+
+        class OwnWay(unittest.TestCase):
+            def run(self, result: unittest.TestResult | None = None) -> None:
+                """Runs nothing."""
+
+        ways = ways_to_methods()
+        case = Methods("ordinary")
+        self.assertIsNone(error_of_pass(case, ways))
+        for name in ways:
+            with self.subTest(name), mock.patch.object(unittest.TestCase, name, lambda *_: None):
+                self.assertIn(f"replaced TestCase.{name}", str(error_of_pass(case, ways)))
+                self.assertIsNone(error_of_pass(case, ways_to_methods()), "replaced before the first test")
+                self.assertEqual(error_of_pass(OwnWay(), ways) is None, name == "run")
 
 
 class TestCaseTest(unittest.TestCase):

@@ -71,6 +71,11 @@ class HangRows(Rows):
         played = self.hang("test_with_sigterm_ignored", "in wait_in_python")
         self.assertEqual(played.rank(1).exit_code, -9)
 
+    def test_in_another_group(self) -> None:
+        """A rank that has left its process group and ignores SIGTERM is ended by SIGKILL, and nobody else."""
+        played = self.hang("test_in_another_group", "in wait_in_python")
+        self.assertEqual(played.rank(1).exit_code, -9)
+
     def test_with_everything_caught(self) -> None:
         """A rank that catches every exception is ended by SIGKILL."""
         played = self.hang("test_with_everything_caught", "in wait_in_python")

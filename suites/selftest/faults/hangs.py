@@ -138,6 +138,13 @@ class Hangs(FaultyCase):
         if self.is_to_hang():
             wait_in_python(self)
 
+    def test_in_another_group(self) -> None:
+        """Rank 1 hangs in the process group of its server, and ignores SIGTERM."""
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        if self.is_to_hang():
+            os.setpgid(0, os.getpgid(os.getppid()))
+            wait_in_python(self)
+
     def test_with_everything_caught(self) -> None:
         """Rank 1 catches every exception that is meant to stop it and goes on."""
         signal.signal(signal.SIGTERM, _refuse)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -97,6 +98,12 @@ def changed_handler() -> contextlib.AbstractContextManager[None]:
     return undone(lambda: signal.signal(signal.SIGUSR1, before))
 
 
+def changed_limit() -> contextlib.AbstractContextManager[None]:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (before[0] - 1, before[1]))
+    return undone(lambda: resource.setrlimit(resource.RLIMIT_NOFILE, before))
+
+
 class WhatChangedTest(unittest.TestCase):
     """``what_changed`` after something was left."""
 
@@ -124,6 +131,7 @@ class WhatChangedTest(unittest.TestCase):
             "directory": (changed_directory, "^working directory: .* became /$"),
             "path": (changed_path, r"^sys\.path: .*/left/behind"),
             "handler": (changed_handler, "^signal handlers: SIGUSR1$"),
+            "limit": (changed_limit, "^resource limits: RLIMIT_NOFILE$"),
             "dtype": (changed_dtype, r"^default dtype: torch\.float32 became torch\.float64$"),
             "grad mode": (torch.no_grad, "^grad mode: True became False$"),
             "device": (lambda: torch.device("meta"), "^default device: cpu became meta$"),

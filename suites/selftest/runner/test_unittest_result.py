@@ -6,6 +6,7 @@ import unittest
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from unittest import mock
 
 from harness.errors import RankFailure
 from harness.outcomes import MergedSubtest, RankOutcome, Status, SubtestOutcome, TestOutcome
@@ -48,6 +49,24 @@ class WarningTest(unittest.TestCase):
         record = collector.running.record()
         self.assertEqual((record.status, len(record.warnings)), (Status.PASSED, 1))
         self.assertEqual(run(lambda test: None).warnings, ())
+
+
+class PatchedUnittestTest(unittest.TestCase):
+    """What a record says of a pass after a test has patched unittest."""
+
+    def test_method_that_nobody_saw(self) -> None:
+        """It is an error, because the method may not have been called; a failure stays what it is."""
+
+        class T(unittest.TestCase):
+            def test_fails(self) -> None:
+                self.fail("nobody sees this")
+
+        for call, status in ((lambda *_: None, Status.ERROR), (lambda _, method: method(), Status.FAILED)):
+            collector = RecordingResult()
+            collector.open(RunningTest("m.T.test"))
+            with self.subTest(status), mock.patch.object(unittest.TestCase, "_callTestMethod", call):
+                T("test_fails")(collector)
+            self.assertEqual(collector.running.record().status, status)
 
 
 class VerdictTest(unittest.TestCase):

@@ -80,6 +80,22 @@ class ReaperTest(unittest.TestCase):
                     os.killpg(run.pid, signal.SIGKILL)
         self.assertEqual(run.returncode, 0, errors)
 
+    def test_chain(self) -> None:
+        """Orphans that fork the next and exit, one after another, are ended at last, and told."""
+        self.serves("""
+            import time
+            reaper.ORPHAN_GRACE_S = 0.01
+            far = time.monotonic() + 100
+            if os.fork() == 0:
+                os.closerange(0, 3)
+                while time.monotonic() < far:
+                    if os.fork():
+                        os._exit(0)
+                os._exit(0)
+            assert server.sweep([])
+            assert not posix.children() and time.monotonic() < far
+        """)
+
     def test_sweep(self) -> None:
         """Orphans that do not end by themselves are ended and told; ranks and helpers live on."""
         self.serves("""

@@ -85,6 +85,12 @@ class LaunchedRanksTest(CleanTestCase):
         self.assertEqual(posix.still_running([child], LONG_S), [])
         self.assertEqual(self.ranks.reap(self.pidfd(0)).code, -signal.SIGUSR1)
 
+    def test_signal_to_one_that_has_left_its_group(self) -> None:
+        """With ``group``, a rank is signalled in whatever group it is, and so is what it left in its own."""
+        self.ranks.add(WORLD_SIZE, self.waiting_process(own_group=False))
+        self.ranks.signal(Signal(WORLD_SIZE, signal.SIGKILL, group=True))
+        self.assertEqual(self.ranks.reap(self.pidfd(WORLD_SIZE)).code, -signal.SIGKILL)
+
     def test_signal_to_one_that_is_gone(self) -> None:
         """A signal to a rank that was reaped does nothing."""
         self.ranks.signal(Signal(0, signal.SIGKILL))
