@@ -107,7 +107,10 @@ class Guard:
         later to find a leak. It is 0 where no group is kept.
         """
         self.groups_begun = 0
-        after = _snapshot(self._before)
+        try:
+            after = _snapshot(self._before)
+        except OSError as error:  # without /proc, after a chroot
+            return (f"the state of the process, which cannot be read any more: {error}",)
         if after == self._before:
             return ()
         changed = [f"{name}: {_difference(old, after[name])}" for name, old in self._plain(after)]

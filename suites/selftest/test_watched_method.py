@@ -139,7 +139,7 @@ class ErrorOfPassTest(unittest.TestCase):
 
         class OwnWay(unittest.TestCase):
             def run(self, result: unittest.TestResult | None = None) -> None:
-                """Runs nothing."""
+                """Runs the test in a way of its own."""
 
         ways = ways_to_methods()
         case = Methods("ordinary")

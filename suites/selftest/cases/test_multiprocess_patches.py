@@ -73,7 +73,7 @@ class PooledTest(PatchRows, OnForkServer):
 
     def test_own_verdicts(self) -> None:
         """A failing test's verdict is its own; a passing one's has a warning, and its ranks are replaced."""
-        self.own_verdicts(patches.Leaves, *SOME, HARNESS_RANKS="pooled")
+        self.own_verdicts(patches.Leaves, *SOME, "streams that refuse", HARNESS_RANKS="pooled")
 
     def test_named(self) -> None:
         """What a test leaves replaced is named, and the next test has new ranks."""

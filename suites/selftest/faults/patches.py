@@ -61,6 +61,16 @@ def _forget_streams() -> None:
     sys.stdout = sys.stderr = None
 
 
+class RefusingStream:
+    """A stream that cannot be written to."""
+
+    write = flush = refuse
+
+
+def _leave_refusing_streams() -> None:
+    sys.stdout = sys.stderr = RefusingStream()
+
+
 FUNCTIONS = (
     *("json.dumps", "json.loads", "json.JSONEncoder.encode", "pickle.dumps", "dataclasses.replace"),
     *("time.monotonic", "time.time", "os.getpid", "os._exit", "os.write", "os.read", "os.close", "sys.exit"),
@@ -99,6 +109,7 @@ PATCHES: dict[str, Callable[[], object]] = {
     "environment": os.environ.clear,
     "streams closed": _close_streams,
     "streams forgotten": _forget_streams,
+    "streams that refuse": _leave_refusing_streams,
     "modules": _forget_modules,
     "collector": gc.disable,
     "logging": logging.disable,

@@ -166,6 +166,12 @@ class WhatChangedTest(unittest.TestCase):
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
         self.assertEqual(self.left(lambda: undone(child.wait)), ())
 
+    def test_state_that_cannot_be_read(self) -> None:
+        """A process that does not see /proc any more has been changed, and is not lost by that."""
+        with mock.patch.object(os, "stat", side_effect=FileNotFoundError("/proc/self/fd")):
+            (line,) = self.guard.what_changed(keeps_group=False)
+        self.assertIn("cannot be read any more: /proc/self/fd", line)
+
     def test_removed_directory(self) -> None:
         """A working directory that no longer exists is told as such."""
         before, made = os.getcwd(), tempfile.mkdtemp(prefix="selftest-")

@@ -169,5 +169,17 @@ class ChildrenTest(unittest.TestCase):
             self.assertIn(child.pid, posix.children())
 
 
+class FlushTest(unittest.TestCase):
+    """``flush_streams``, which is called while a test's own streams may be in place."""
+
+    def test_streams(self) -> None:
+        """Both are flushed, whatever the first does."""
+        for first in (None, mock.Mock(flush=mock.Mock(side_effect=RuntimeError))):
+            second = mock.Mock()
+            with self.subTest(first), mock.patch.multiple(sys, stdout=first, stderr=second):
+                posix.flush_streams()
+            second.flush.assert_called_once_with()
+
+
 if __name__ == "__main__":
     unittest.main()
