@@ -13,20 +13,18 @@ import psutil
 from harness.communication.call_log import FILE_NAME
 from harness.errors import UsageError
 
-_LINK = re.compile(rf"/memfd:{FILE_NAME}\.(?P<of>(?P<kind>processes|threads)-\d+)\.(?P<rank>\d+) \(deleted\)")
+_LINK = re.compile(rf"/memfd:{FILE_NAME}\.(?P<of>processes-\d+)\.(?P<rank>\d+) \(deleted\)")
 
 
 @dataclass(frozen=True, slots=True)
 class HeldLog:
     """A call log that a process has open, as ``path``: that of a rank in a set of ranks.
 
-    ``of`` tells the sets of one process of tests apart; ``threads``: its ranks are threads of the holder.
-    ``file`` is the same in all processes that hold the log.
+    ``of`` tells the sets of one process of tests apart. ``file`` is the same in all that hold the log.
     """
 
     of: str
     rank: int
-    threads: bool
     file: int
     path: str
 
@@ -64,7 +62,7 @@ def held_logs(pid: int) -> Iterator[HeldLog]:
             file = os.stat(path).st_ino if match else 0
             if match and file not in seen:
                 seen.add(file)
-                yield HeldLog(match["of"], int(match["rank"]), match["kind"] == "threads", file, path)
+                yield HeldLog(match["of"], int(match["rank"]), file, path)
 
 
 def _descriptors(pid: int) -> list[str]:

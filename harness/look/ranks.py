@@ -17,8 +17,7 @@ from harness.look.processes import HeldLog, Process
 class SeenRank:
     """A rank: its calls, the start of its test on the monotonic clock (None: not begun), and its test's end.
 
-    ``pid`` is its process, that of the test for a rank that is a thread, and None where there is none here:
-    it is gone, or on another host.
+    ``pid`` is its process, None where there is none here: it is gone, or on another host.
     """
 
     rank: int
@@ -34,7 +33,6 @@ class SeenSet:
 
     process: int
     test: str
-    threads: bool
     ranks: tuple[SeenRank, ...]
 
     @property
@@ -49,12 +47,12 @@ def seen(processes: Sequence[Process]) -> list[SeenSet]:
     for process in processes:
         for log in process.logs:
             holders[log.file].append((process, log))
-    sets: dict[tuple[int, str], list[tuple[str, bool, SeenRank]]] = defaultdict(list)
+    sets: dict[tuple[int, str], list[tuple[str, SeenRank]]] = defaultdict(list)
     for held in holders.values():
         (parent, log), *others = held
         with contextlib.suppress(OSError):  # closed meanwhile: the test is over
-            test, threads, rank = _read(log, parent.pid, others)
-            sets[parent.pid, log.of].append((test, threads, rank))
+            member = _read(log, others)
+            sets[parent.pid, log.of].append(member)
     return [_set(pid, members) for (pid, _), members in sets.items()]
 
 
@@ -64,13 +62,13 @@ def of_process(sets: Sequence[SeenSet], pid: int) -> Iterator[SeenSet]:
     yield from [each for each in own if not each.idle] or own
 
 
-def _set(process: int, members: Sequence[tuple[str, bool, SeenRank]]) -> SeenSet:
-    ranks = tuple(sorted((rank for _, _, rank in members), key=lambda each: each.rank))
-    return SeenSet(process, next((test for test, _, _ in members if test), ""), members[0][1], ranks)
+def _set(process: int, members: Sequence[tuple[str, SeenRank]]) -> SeenSet:
+    ranks = tuple(sorted((rank for _, rank in members), key=lambda each: each.rank))
+    return SeenSet(process, next((test for test, _ in members if test), ""), ranks)
 
 
-def _read(log: HeldLog, parent: int, others: Sequence[tuple[Process, HeldLog]]) -> tuple[str, bool, SeenRank]:
-    """A log's test, whether its ranks are threads, and its rank."""
+def _read(log: HeldLog, others: Sequence[tuple[Process, HeldLog]]) -> tuple[str, SeenRank]:
+    """A log's test and its rank; ``others`` are the holders below the process of the test."""
     memory = os.open(log.path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         test, ended = call_log.read_test(memory)
@@ -78,8 +76,8 @@ def _read(log: HeldLog, parent: int, others: Sequence[tuple[Process, HeldLog]]) 
         began_s, calls = call_log.read_head(memory).began_s, call_log.read(memory)
     finally:
         os.close(memory)
-    pid = parent if log.threads else _process_of_rank(others)
-    return test, log.threads, SeenRank(log.rank, calls, began_s, ended, None if elsewhere else pid)
+    pid = None if elsewhere else _process_of_rank(others)
+    return test, SeenRank(log.rank, calls, began_s, ended, pid)
 
 
 def _process_of_rank(holders: Sequence[tuple[Process, HeldLog]]) -> int | None:

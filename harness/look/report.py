@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from harness.look.ranks import SeenRank, SeenSet, of_process, seen
 from harness.look.stacks import Stacks
 from harness.look.stacks import of_process as stacks_of
 
+# The names of threads that are ranks.
+_RANK = re.compile(r"rank \d+")
 # The most frames of a stack that are shown, from the innermost: a recursion has thousands.
 MOST_FRAMES = 12
 # The most letters of a name of C++ that are shown.
@@ -70,8 +73,18 @@ def test_lines(
         yield from rank_lines(each, stacks, now_s, native=native)
     if not sets:
         yield _head(test, now_s, 0)
-        frames = stacks[test.pid].main if test.pid is not None and test.pid in stacks else ()
+        found = stacks.get(test.pid) if test.pid is not None else None
+        yield from _without_logs(found or Stacks(), native)
+
+
+def _without_logs(stacks: Stacks, native: bool) -> Iterator[str]:
+    """The stack of a process of which no rank has a log that can be read: its rank threads, or its own."""
+    ranks = {name: frames for name, frames in sorted(stacks.threads.items()) if _RANK.fullmatch(name)}
+    for name, frames in ranks.items():
+        yield f"  {name}: a thread"
         yield from _frame_lines(_shown(frames, native))
+    if not ranks:
+        yield from _frame_lines(_shown(stacks.main, native))
 
 
 def _head(test: RunningTest, now_s: float, ranks: int) -> str:
@@ -90,7 +103,7 @@ def rank_lines(
     sides: dict[tuple[str, str, tuple[Frame, ...]], list[tuple[int, float]]] = defaultdict(list)
     for rank in ranks.ranks:
         before, since_s, after = words(rank, waiting.get(rank.rank))
-        frames = _shown(_frames_of(rank, threads=ranks.threads, stacks=stacks), native)
+        frames = _shown(stacks.get(rank.pid or 0, Stacks()).main, native)
         sides[before, after, frames].append((rank.rank, since_s if since_s is not None else now_s))
     for (before, after, frames), members in list(sides.items())[:MOST_SIDES]:
         for_s = now_s - min(since_s for _, since_s in members)
@@ -130,13 +143,6 @@ def _name(ranks: Sequence[int]) -> str:
         else:
             parts.append([rank])
     return f"rank{'s' if len(ranks) > 1 else ''} " + ", ".join("-".join(map(str, part)) for part in parts)
-
-
-def _frames_of(rank: SeenRank, *, threads: bool, stacks: Mapping[int, Stacks]) -> tuple[Frame, ...]:
-    found = stacks.get(rank.pid) if rank.pid is not None else None
-    if found is None:
-        return ()
-    return found.threads.get(f"rank {rank.rank}", ()) if threads else found.main
 
 
 def _shown(frames: Sequence[Frame], native: bool) -> tuple[Frame, ...]:

@@ -132,7 +132,7 @@ def _run(
         cells.install(request.cells, assignment.rank, request.world_size)
         # A pooled rank's next test starts with the original filters.
         with recording(log, restart=not request.keeps_group, values=values), warnings.catch_warnings():
-            log.begin_test(f"{request.module.name}.{request.qualname}.{test.method}")
+            log.begin_test(_name(request))
             case._run(  # upstream's entry point, which every launched class has
                 assignment.rank, test.method, test.file_name, channel, **request.kwargs
             )
@@ -145,6 +145,12 @@ def _run(
         exit_forked_child(final)
     log.end_test()
     return final
+
+
+def _name(request: Launch) -> str:
+    """What people know the test by; of kept ranks the class, which is written in their logs only once."""
+    name = f"{request.module.name}.{request.qualname}"
+    return name if request.pooled else f"{name}.{request.method}"
 
 
 def _values(request: Launch, rank: int) -> Callable[[bytes], object] | None:

@@ -6,13 +6,12 @@ import contextlib
 import ctypes
 import functools
 import mmap
-import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from harness.communication.call_log import LOG_BYTES, CallLog, memory_file
+from harness.communication.call_log import LOG_BYTES, CallLog
 from harness.communication.history import history_of_thread
 from harness.communication.recorder import Recorder
 from harness.communication.taps import members_of, value_recorder
@@ -58,15 +57,6 @@ class ThreadOwner(Protocol):
         ...
 
 
-def _memory(of: str, rank: int) -> mmap.mmap:
-    """The memory of a rank's log: a file, which the map keeps open, so that it can be seen from outside."""
-    file = memory_file(of, rank)
-    try:
-        return mmap.mmap(file, LOG_BYTES)
-    finally:
-        os.close(file)
-
-
 class RankThread(threading.Thread):
     """The daemon thread of one rank. ``world`` is the rank's state of ``torch.distributed``.
 
@@ -83,7 +73,7 @@ class RankThread(threading.Thread):
         self.channel = DirectChannel(subtest_failed=functools.partial(owner.subtest_failed, rank))
         self.world: Any = None
         self.released = threading.Event()
-        self.calls = _memory(f"threads-{id(owner)}", rank)  # its calls, as in a rank that is a process
+        self.calls = mmap.mmap(-1, LOG_BYTES)  # its communication calls, as in a rank that is a process
         self.log = CallLog(self.calls)
         self.recorder = Recorder(self.log, members_of)
         self.values: Any = value_recorder(self.log, ValueFile(values, rank).append) if values else None
@@ -111,11 +101,9 @@ class RankThread(threading.Thread):
             self._in_body = True
             cells.install(*self._recorded)
             with history_of_thread(self.log):
-                self.log.begin_test()
                 body(self.rank, self.channel)
         except BaseException as error:  # noqa: BLE001 - every exception becomes this rank's outcome
             ending = error
-        self.log.end_test()
         try:
             self._leave_body()
         except SystemExit:  # it was on its way when the body ended, and the next one is not sent so soon

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import resource
 import unittest
 from collections import Counter
@@ -94,7 +95,8 @@ class HeldRows(FaultRows):
             played = self.play(descriptors.Abuses, "test_held", HARNESS_RANKS=ranks)
             retire_pool()
             for rank in (0, 1):
-                held = Counter(line[6:] for line in played.rank(rank).output.splitlines())
+                lines = [line[6:] for line in played.rank(rank).output.splitlines()]
+                held = Counter(re.sub(rf"\.processes-\d+\.{rank} ", " ", line) for line in lines)
                 held.pop("/dev/null")
                 # Standard output and standard error, the pipe for stacks; the log and Python's mapping of it.
                 own = {"pipe": 3, "socket": 1, "/memfd:harness-calls (deleted)": 2}

@@ -25,10 +25,9 @@ class ProcessesTest(unittest.TestCase):
         """A log is told once, however often it is open, with its set and its rank; other files are none."""
         memory = self.hold("processes-1000001", 3)
         self.addCleanup(os.close, os.dup(memory))
-        self.hold("threads-1000001", 0)
         self.hold("", 0)  # no set's
-        found = {(log.of, log.rank, log.threads) for log in held_logs(os.getpid()) if "1000001" in log.of}
-        self.assertEqual(found, {("processes-1000001", 3, False), ("threads-1000001", 0, True)})
+        found = {(log.of, log.rank) for log in held_logs(os.getpid()) if "1000001" in log.of}
+        self.assertEqual(found, {("processes-1000001", 3)})
         self.assertEqual([log.file for log in held_logs(os.getpid())].count(os.fstat(memory).st_ino), 1)
 
     def test_below(self) -> None:

@@ -22,7 +22,7 @@ class SeenTest(unittest.TestCase):
         """A rank's log, and how it is held."""
         memory = memory_file("processes-7", rank)
         self.addCleanup(os.close, memory)
-        held = HeldLog("processes-7", rank, False, 1000 + rank, f"/proc/{os.getpid()}/fd/{memory}")
+        held = HeldLog("processes-7", rank, 1000 + rank, f"/proc/{os.getpid()}/fd/{memory}")
         return CallLog(mmap.mmap(memory, LOG_BYTES)), held
 
     def test_ranks(self) -> None:
@@ -44,7 +44,7 @@ class SeenTest(unittest.TestCase):
         )
         self.assertEqual(len(found), 1)
         (one,) = found
-        self.assertEqual((one.process, one.test, one.threads, one.idle), (10, "m.T.test", False, False))
+        self.assertEqual((one.process, one.test, one.idle), (10, "m.T.test", False))
         self.assertEqual([rank.pid for rank in one.ranks], [12, 13])
         self.assertEqual([len(rank.calls) for rank in one.ranks], [1, 0])
         self.assertIsNone(one.ranks[1].began_s)
@@ -61,13 +61,13 @@ class SeenTest(unittest.TestCase):
 
     def test_closed(self) -> None:
         """A log that is closed meanwhile is left out."""
-        held = HeldLog("processes-7", 0, False, 1, "/proc/self/fd/no")
+        held = HeldLog("processes-7", 0, 1, "/proc/self/fd/no")
         self.assertEqual(seen([Process(10, 0, (held,))]), [])
 
     def test_idle_sets(self) -> None:
         """Of two sets of a process that which runs a test is shown; where none does, all are."""
-        idle = SeenSet(10, "m.T.old", False, (SeenRank(0, began_s=1.0, ended=True),))
-        busy = SeenSet(10, "m.T.new", False, (SeenRank(0, began_s=1.0), SeenRank(1, began_s=1.0, ended=True)))
+        idle = SeenSet(10, "m.T.old", (SeenRank(0, began_s=1.0, ended=True),))
+        busy = SeenSet(10, "m.T.new", (SeenRank(0, began_s=1.0), SeenRank(1, began_s=1.0, ended=True)))
         self.assertEqual(list(of_process([idle, busy], 10)), [busy])
         self.assertEqual(list(of_process([idle], 10)), [idle])
         self.assertEqual(list(of_process([idle, busy], 11)), [])

@@ -62,7 +62,6 @@ class LinesTest(unittest.TestCase):
         ranks = SeenSet(
             9,
             "m.T.test",
-            False,
             (
                 SeenRank(0, (ENDED, WAITS), 1.0, pid=10),
                 SeenRank(1, (ENDED,), 1.0, pid=11),
@@ -88,11 +87,23 @@ class LinesTest(unittest.TestCase):
         )
         self.assertEqual(list(lines), ["m.T.x for 3.0 s (worker 2, process 9)", "      t.py:4 in step"])
 
+    def test_rank_threads(self) -> None:
+        """Ranks that are threads are told by the stacks of these threads."""
+        stacks = Stacks({"MainThread": (TORCHS,), "rank 1": (TORCHS, USERS), "rank 0": (USERS,), "pin": ()})
+        lines = report.test_lines(RunningTest("m.T.x", 9, 0.0), [], {9: stacks}, 3.0)
+        expected = ["m.T.x for 3.0 s (process 9)", "  rank 0: a thread", "      t.py:4 in step"]
+        expected += [
+            "  rank 1: a thread",
+            "      distributed_c10d.py:9 in all_reduce",
+            "      t.py:4 in step",
+        ]
+        self.assertEqual(list(lines), expected)
+
     def test_many_ranks(self) -> None:
         """Ranks beyond the most that are shown are counted out by their numbers."""
         calls = [replace(WAITS, number=n, sequence=n) for n in range(1, MOST_SIDES + 4)]
         ranks = tuple(SeenRank(n, (call,), 1.0) for n, call in enumerate(calls))
-        lines = list(rank_lines(SeenSet(9, "", False, ranks), {}, 9.0))
+        lines = list(rank_lines(SeenSet(9, "", ranks), {}, 9.0))
         self.assertEqual(lines[-1], f"  ... and ranks {MOST_SIDES}-{MOST_SIDES + 2}")
         self.assertEqual(len(lines), MOST_SIDES + 1)
 
@@ -123,12 +134,10 @@ class RealTest(unittest.TestCase):
         self.expect_frame("wait_in_c", text)
 
     def test_threads(self) -> None:
-        """Rank threads are told by the same logs, and have stacks of their own."""
-        lines, text = self.look("Threads.test_threads")
-        self.assertRegex(lines[0], r"\(process \d+, 2 ranks\)$")
-        self.assertRegex(text, r"rank 0: .*init_process_group, for all ranks")  # where its turn ended
-        self.assertRegex(text, r"rank 1: in no communication for .*, since init_process_group")
+        """Each rank thread is told by its own stack."""
+        _, text = self.look("Threads.test_threads")
         self.expect_frame("wait_in_c", text)
+        self.expect_frame("Threads.test_threads", text)
 
     def test_no_ranks(self) -> None:
         """A process without ranks has its stack."""
@@ -158,7 +167,7 @@ class KindsTest(unittest.TestCase):
         """A rank that waits for a message waits for its sender."""
         wants = Signature("recv", "0", Kind.RECEIVE, (0, 1), default=True, backend="gloo", peer=1)
         call = Call(wants, 1, 1, started_s=1.0, waiting_s=1.0)
-        ranks = SeenSet(9, "", False, (SeenRank(0, (call,), 1.0), SeenRank(1, (), 1.0)))
+        ranks = SeenSet(9, "", (SeenRank(0, (call,), 1.0), SeenRank(1, (), 1.0)))
         self.assertIn("recv from rank 1 for 1.0 s, for rank 1", next(iter(rank_lines(ranks, {}, 2.0))))
 
 
