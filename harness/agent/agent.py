@@ -49,7 +49,8 @@ _MOST_SESSIONS = 512
 class Options:
     """What an agent is started with. ``address`` "" means the one by which it reaches the controller.
 
-    ``slots``, ``accelerators`` and ``own`` are as in ``Arrived``.
+    ``slots`` and ``accelerators`` are as in ``Arrived``. ``own`` are files of the controller that has started
+    this agent, which removes them where the controller cannot; empty in an agent of another host.
     """
 
     controller: str
@@ -59,7 +60,7 @@ class Options:
     address: str = ""
     wait_s: float = 120.0
     accelerators: int = 0
-    own: bool = False
+    own: tuple[str, ...] = ()
 
 
 class Lost(HarnessError):
@@ -87,9 +88,19 @@ class Agent:
         try:
             self._arrive()
             self._serve()
+        except Lost:
+            self._remove_files()
+            raise
         finally:
             self._controller.close()
             self._end_everything()
+
+    def _remove_files(self) -> None:
+        """Removes the key's files, each with its directory where that is empty then."""
+        for path in self._options.own:
+            with contextlib.suppress(OSError):
+                os.remove(path)
+                os.rmdir(os.path.dirname(path))
 
     def _reach(self) -> Connection:
         options, until = self._options, time.monotonic() + self._options.wait_s
@@ -121,7 +132,7 @@ class Agent:
                 processors.available(),
                 probe_system().memory_mb,
                 options.accelerators,
-                options.own,
+                bool(options.own),
             )
         )
         try:

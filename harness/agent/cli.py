@@ -56,7 +56,7 @@ def _options(arguments: argparse.Namespace) -> Options:
         arguments.address,
         arguments.wait,
         accelerators,
-        arguments.own,
+        tuple(arguments.own),
     )
 
 
@@ -90,6 +90,6 @@ def _parser() -> argparse.ArgumentParser:
     add("--address", default="", help="the address to listen on (default: that towards the controller)")
     add("--key-file", default="", metavar="FILE", help=f"the run's key, where {EnvVar.KEY} is not set")
     add("--wait", type=float, default=120.0, metavar="SECONDS", help="for the controller (default: 120)")
-    add("--own", action="store_true", help=argparse.SUPPRESS)  # of the agent that a controller starts
+    add("--own", nargs="+", default=(), help=argparse.SUPPRESS)  # files of the controller that starts it
     add("--new-key", action="store_true", help="print a new key and end")
     return parser

@@ -36,7 +36,7 @@ def over_hosts(hosts: str, run: Callable[[], int]) -> int:
     if role.number:
         words = [f"{role.address}:{role.port}", "--wait", f"{ARRIVAL_S:g}"]
         _become_agent([*words, *(["--key-file", key_file] if key_file else [])])
-    with _key(key_file) as (secret, path), _with_agents(role, hosts, secret, path):
+    with _key(key_file) as (secret, files), _with_agents(role, hosts, secret, files):
         return run()
 
 
@@ -56,8 +56,8 @@ def _become_agent(words: list[str]) -> None:
 
 
 @contextlib.contextmanager
-def _key(shared: str) -> Iterator[tuple[bytes, str]]:
-    """The run's key, and a file of mode 0600 with it for this host's processes, removed at the end.
+def _key(shared: str) -> Iterator[tuple[bytes, list[str]]]:
+    """The run's key, and files of mode 0600 with it, removed at the end; the first is for own processes.
 
     Where none is given, a new one is made in the ``shared`` file, where other processes look for it.
     """
@@ -73,7 +73,7 @@ def _key(shared: str) -> Iterator[tuple[bytes, str]]:
         try:
             if given is None:
                 key.make_file(shared, secret.decode())
-            yield secret, path
+            yield secret, [path, *([shared] if given is None else [])]
         finally:
             if given is None:
                 with contextlib.suppress(OSError):
@@ -81,11 +81,22 @@ def _key(shared: str) -> Iterator[tuple[bytes, str]]:
 
 
 @contextlib.contextmanager
-def _with_agents(role: Role, engine: str, secret: bytes, key_file: str) -> Iterator[None]:
-    """Within, ``HARNESS_HOSTS`` names the hosts of the run, with this one's agent among them."""
+def _with_agents(role: Role, engine: str, secret: bytes, key_files: Sequence[str]) -> Iterator[None]:
+    """Within, ``HARNESS_HOSTS`` names the hosts of the run, with this one's agent among them.
+
+    That agent removes the key's files where this process is killed.
+    """
+    key_file = key_files[0]
     with AgentRegistry(role.address, role.port, secret, versions(Path.cwd()), _say) as registry:
         agent = subprocess.Popen(
-            [sys.executable, "-m", "harness.agent", f"{_dialled(role.address)}:{registry.port}", "--own"],
+            [
+                sys.executable,
+                "-m",
+                "harness.agent",
+                f"{_dialled(role.address)}:{registry.port}",
+                "--own",
+                *key_files,
+            ],
             stdin=subprocess.DEVNULL,
             env={**os.environ, EnvVar.KEY_FILE: key_file, EnvVar.KEY: ""},
         )

@@ -232,12 +232,18 @@ def _token(scratch: str | None) -> str:
         return file.read()
 
 
+def _leave(signum: int, frame: object) -> None:
+    """Ends the relay, which removes what its parent can remove no more."""
+    raise SystemExit
+
+
 def serve(control: socket.socket, parent: Parent, hosts: str, key_file: str, lost_after_s: float) -> None:
     """The entry point of the relay's process: begins a session with each host, then relays."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.setpgid(0, 0)  # only the parent gets SIGINT from a Ctrl-C at the terminal
+    signal.signal(signal.SIGTERM, _leave)
     if parent.watch:
-        posix.die_with_parent(signal.SIGKILL)
+        posix.die_with_parent(signal.SIGTERM)
     if os.getppid() != parent.pid:
         return
     secret = key.from_file(key_file)

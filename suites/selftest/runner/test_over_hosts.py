@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import subprocess
@@ -10,9 +11,12 @@ import tempfile
 import unittest
 from unittest import mock
 
+import psutil
+
 from harness.errors import UsageError
 from harness.hosts.key import new_key
 from harness.runner import over_hosts
+from suites.selftest.faults.base import ANNOUNCE
 from suites.selftest.hosts.loopback import TREE
 
 
@@ -51,6 +55,62 @@ class OverHostsTest(unittest.TestCase):
                 text = results.read()
         self.assertIn('"host":"other"', text)
         self.assertNotIn(secret, text)
+
+    def test_controller_is_killed(self) -> None:
+        """When the controller is killed, no process, file or port of its run is left on any host."""
+        where, secret = f"127.0.0.1:{self.free_port()}", new_key()
+        with contextlib.ExitStack() as undo:
+            directory = undo.enter_context(tempfile.TemporaryDirectory())
+            fifo = os.path.join(directory, "waiting")
+            os.mkfifo(fifo)
+            temporary = [os.path.join(directory, name) for name in ("here", "there")]
+            for path in temporary:
+                os.mkdir(path)
+            environ = {
+                **os.environ,
+                "HARNESS_KEY": secret,
+                "HARNESS_STATE_DIR": directory,
+                "HARNESS_TIMEOUT": "300",
+                ANNOUNCE: fifo,
+            }
+            agent_words = [where, "--name", "other", "--address", "127.0.0.12", "--wait", "300"]
+            agent = subprocess.Popen(
+                [sys.executable, "-m", "harness.agent", *agent_words],
+                cwd=TREE,
+                env={**environ, "TMPDIR": temporary[1]},
+                stderr=subprocess.DEVNULL,
+            )
+            words = ["--hosts", f"2@{where}", "--placement", "spread", "-q", "--report-dir", directory]
+            controller = subprocess.Popen(
+                [sys.executable, "run_tests.py", *words, "suites.selftest.faults.waiting.Waits.test_waits"],
+                cwd=TREE,
+                env={**environ, "TMPDIR": temporary[0]},
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            for process in (agent, controller):
+                undo.callback(process.wait)
+                undo.callback(process.kill)
+            with os.fdopen(os.open(fifo, os.O_RDWR)) as waiting:  # it has no end between the two ranks
+                ranks = [int(waiting.readline()) for _ in range(2)]
+            below = [psutil.Process(each.pid).children(recursive=True) for each in (controller, agent)]
+            processes = [process for each in below for process in each]
+            self.assertLessEqual(set(ranks), {process.pid for process in processes})
+            ports = {
+                (listening.laddr.ip, listening.laddr.port)
+                for process in [*processes, psutil.Process(agent.pid), psutil.Process(controller.pid)]
+                for listening in process.net_connections()
+                if listening.status == psutil.CONN_LISTEN
+            }
+            self.assertGreaterEqual(len(ports), 5)  # the controller's, and two of each agent's
+            controller.kill()
+            self.assertEqual(agent.wait(300), 3)
+            _, alive = psutil.wait_procs(processes, timeout=300)
+            self.assertEqual(alive, [])
+            for port in ports:
+                with self.assertRaises(ConnectionRefusedError):
+                    socket.create_connection(port)
+            self.assertEqual([os.listdir(path) for path in temporary], [[], []])
 
     def test_no_key(self) -> None:
         """Without a key, and without a job by whose name one could be found, the error says what to do."""
