@@ -36,6 +36,17 @@ class Requirement:
         return None
 
 
+def _with_others(here: int, occasion: Occasion) -> float:
+    """The accelerators of all hosts of the run; without end in a rank whose parent has counted them."""
+    elsewhere = occasion.accelerators_elsewhere
+    return here + elsewhere if elsewhere is not None else float("inf") if here else 0
+
+
+def _described(facts: MachineFacts, occasion: Occasion) -> str:
+    others = occasion.accelerators_elsewhere
+    return facts.describe_accelerators() + (f" and {others} on other hosts" if others else "")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skipped(Requirement):
     """The test never runs: its decorator's condition for a skip was true at decoration."""
@@ -57,10 +68,11 @@ class Accelerators(Requirement):
     skip_handled_by_test: ClassVar[bool] = True
 
     def unmet(self, facts: MachineFacts, occasion: Occasion) -> str | None:
-        found = facts.devices(self.device_type) if self.device_type else facts.countable_devices()
+        here = facts.devices(self.device_type) if self.device_type else facts.countable_devices()
+        found = _with_others(here, occasion)
         if found >= self.count or (self.allow_cpu and found == 0):
             return None
-        return f"{self.reason}, found {facts.describe_accelerators()}"
+        return f"{self.reason}, found {_described(facts, occasion)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,12 +83,12 @@ class AcceleratorPerRank(Requirement):
     needs_world_size: ClassVar[bool] = True
 
     def unmet(self, facts: MachineFacts, occasion: Occasion) -> str | None:
-        found = facts.countable_devices()
+        found = _with_others(facts.countable_devices(), occasion)
         if found == 0:
             return f"{self.reason}, found no accelerator"
         if occasion.world_size is None or found >= occasion.world_size:
             return None
-        return f"{self.reason}, found {facts.describe_accelerators()} for {occasion.world_size} ranks"
+        return f"{self.reason}, found {_described(facts, occasion)} for {occasion.world_size} ranks"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,10 +101,10 @@ class WorldSizeDemand(Requirement):
     needs_torch: ClassVar[bool] = True
 
     def unmet(self, facts: MachineFacts, occasion: Occasion) -> str | None:
-        found = facts.countable_devices()
+        found = _with_others(facts.countable_devices(), occasion)
         if found >= self.size or (self.allow_cpu and found == 0):
             return None
-        return f"{self.reason}, found {facts.describe_accelerators()}"
+        return f"{self.reason}, found {_described(facts, occasion)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

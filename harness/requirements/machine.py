@@ -73,6 +73,8 @@ class Occasion:
     backend: str | None = None
     hosts: int | None = None
     """The number of hosts of the run (`--hosts`)."""
+    accelerators_elsewhere: int | None = 0
+    """The number of accelerators of the run's other hosts."""
     slow: bool = False
     """Whether slow tests are wanted."""
     sandcastle: bool = False
@@ -86,6 +88,7 @@ def wishes_from(environ: Mapping[str, str]) -> Occasion:
     """
     return Occasion(
         hosts=_hosts(environ),
+        accelerators_elsewhere=accelerators_elsewhere(environ),
         slow=slow_wanted(environ),
         sandcastle=environ.get("SANDCASTLE") == "1" or environ.get("TW_JOB_USER") == "sandcastle",
     )
@@ -111,6 +114,17 @@ def _hosts(environ: Mapping[str, str]) -> int | None:
     if environ.get(EnvVar.STORE):
         return None
     return len(from_text(environ[EnvVar.HOSTS])) if environ.get(EnvVar.HOSTS) else 1
+
+
+def accelerators_elsewhere(environ: Mapping[str, str]) -> int | None:
+    """How many accelerators the other hosts have on which a test of this process can have ranks.
+
+    None in a rank of a test that spans hosts, whose parent has asked whether there are enough.
+    """
+    if environ.get(EnvVar.STORE):
+        return None
+    hosts = from_text(environ[EnvVar.HOSTS]) if environ.get(EnvVar.HOSTS) else ()
+    return sum(host.accelerators for host in hosts if not host.own)
 
 
 def _positive(text: str) -> int:

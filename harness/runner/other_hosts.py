@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import types
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
-from harness.hosts.hosts import Host
+from harness.hosts.hosts import Host, to_text
 from harness.runner.events import HostReady, HostUnusable, ZygoteGone
 from harness.runner.messages import Load
 from harness.runner.shared_capacity import SharedCapacity
@@ -38,10 +39,12 @@ class OtherHosts:
         """``environ``, ``sys_path`` and ``path`` are those of the run's own zygote."""
         self.capacity = capacity
         self.own = next((host.name for host in hosts if host.own), "")
+        self._all = tuple(hosts)
         self._hosts = {host.name: host for host in hosts if not host.own}
         self._environ, self._sys_path, self._path = environ, sys_path, list(path)
         self._modules: Sequence[str] = ()
         self._zygotes: dict[str, ZygoteProcess] = {}
+        self._unusable: set[str] = set()  # hosts that run no whole tests any more
         self._losses: Counter[str] = Counter()
 
     def __enter__(self) -> OtherHosts:
@@ -86,6 +89,7 @@ class OtherHosts:
         if isinstance(event, HostReady):
             self.capacity = self.capacity.with_host(event.host, there=True, accelerators=event.accelerators)
         elif isinstance(event, HostUnusable):
+            self._unusable.add(event.host)
             show_notice(f"host {event.host} runs no whole tests: {event.reason}")
         else:
             self._gone(event, workers, show_notice)
@@ -96,15 +100,31 @@ class OtherHosts:
         self._losses[event.host] += 1
         self._zygotes.pop(event.host).close()
         if event.host_lost:
+            self._unusable.add(event.host)
             show_notice(f"{event.reason}; its tests run on the other hosts")
             return
         again = self._losses[event.host] <= MOST_LOSSES
         what = "starting another" if again else "no whole tests run there any more"
         show_notice(f"host {event.host}: the process that forks workers died: {event.reason}; {what}")
-        if again:
+        if not again:
+            self._unusable.add(event.host)
+        else:
             self._start(event.host, workers)
 
     def variables(self, units: Sequence[Unit]) -> dict[str, str]:
         """What a batch's worker has in its environment: only tests that span hosts know of others."""
-        spans = any(self.capacity.spans(unit.demand) for unit in units)
-        return {} if spans else {EnvVar.HOSTS: ""}
+        spanning = [unit.demand for unit in units if self.capacity.spans(unit.demand)]
+        if not spanning:
+            return {EnvVar.HOSTS: ""}
+        found = {host.name or self.own: host.capacity.accelerators for host in self.capacity.hosts}
+        hosts = [replace(host, accelerators=found.get(host.name, 0)) for host in self._all]
+        if any(demand.accelerators for demand in spanning) and any(host.accelerators for host in hosts):
+            hosts = [replace(host, slots=host.accelerators) for host in hosts if host.accelerators]
+        return {EnvVar.HOSTS: to_text(hosts)}
+
+    def awaited(self, units: Iterable[Unit]) -> bool:
+        """Whether tests have to wait for hosts that may have the accelerators which they need."""
+        most = max((unit.demand.accelerators for unit in units if unit.demand.ranks > 1), default=0)
+        if most <= self.capacity.hosts[0].capacity.accelerators:
+            return False
+        return any(not host.there and host.name not in self._unusable for host in self.capacity.hosts)

@@ -143,6 +143,7 @@ class Session:
         self._settled = frozenset(at_hand)
         if self._hosts is not None:
             self._hosts.begin(self._zygote_owner.imported, self._workers)
+        self._await_hosts(asked_to_end)
         next_tick_s = time.monotonic() + TICK_S
         while self._go_on(at_hand):
             until_s = min(next_tick_s, self._queue.next_due_s, self._next_look_s)
@@ -168,6 +169,13 @@ class Session:
         lines = self._looks.answers()
         if lines:
             self._reporters.show(lines)
+
+    def _await_hosts(self, asked_to_end: Callable[[], bool]) -> None:
+        """Waits for other hosts where tests need accelerators that may be there."""
+        units = self._setup.units.values()
+        while self._hosts is not None and self._hosts.awaited(units) and not asked_to_end():
+            for event in self._workers.wait(time.monotonic() + TICK_S):
+                self._handle(event)
 
     def _go_on(self, ready: Mapping[str, TestRecord]) -> bool:
         """Starts the batches that can start; returns False where the run is over."""

@@ -68,7 +68,13 @@ class SharedCapacity:
         """Whether the test needs several hosts."""
         if demand.ranks < 2 or len(self.hosts) < 2:
             return False
-        return self.spread or demand.hosts > 1 or not any(_has_room(host, demand) for host in self.hosts)
+        return self.spread or demand.hosts > 1 or not any(self._has_room(host, demand) for host in self.hosts)
+
+    def _has_room(self, host: HostCapacity, demand: Demand) -> bool:
+        """Whether a host has a slot for each rank, and an accelerator for each that can have one."""
+        enough = sum(each.capacity.accelerators for each in self.hosts) >= demand.accelerators
+        wanted = demand.accelerators if enough else 0  # else the test skips, or runs without
+        return demand.ranks <= host.slots and wanted <= host.capacity.accelerators
 
     def places(self, demand: Demand) -> Sequence[Place]:
         """Where the test can run, and what it takes there; at least one."""
@@ -76,7 +82,7 @@ class SharedCapacity:
             return (
                 Place("", self._vector([_part(host, demand, self.hosts) for host in self.hosts], demand)),
             )
-        fitting = [host for host in self.hosts if host.there and _has_room(host, demand)]
+        fitting = [host for host in self.hosts if host.there and self._has_room(host, demand)]
         return [self._whole(host, demand) for host in fitting or self.hosts[:1]]
 
     def _whole(self, chosen: HostCapacity, demand: Demand) -> Place:
@@ -105,11 +111,6 @@ _NOTHING: Amounts = (0,) * _COLUMNS
 def _changed(host: HostCapacity, there: bool, accelerators: int | None) -> HostCapacity:
     found = host.capacity.accelerators if accelerators is None else accelerators
     return replace(host, there=there, capacity=replace(host.capacity, accelerators=found))
-
-
-def _has_room(host: HostCapacity, demand: Demand) -> bool:
-    """Whether a host has a slot for each rank, and an accelerator for each that needs one."""
-    return demand.ranks <= host.slots and demand.accelerators <= host.capacity.accelerators
 
 
 def _part(host: HostCapacity, demand: Demand, hosts: Sequence[HostCapacity]) -> Amounts:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from harness.environment import environment
+from harness.requirements.machine import accelerators_elsewhere
 from harness.targets.current import current, is_plugged
 
 
@@ -23,7 +24,8 @@ def too_few(case: Any) -> str | None:
     wanted = taken(case, 1) and int(case.world_size)
     if not wanted:
         return None
-    found = current().device_count()
-    if wanted <= found:
+    found, elsewhere = current().device_count(), accelerators_elsewhere(environment())
+    if elsewhere is None or wanted <= found + elsewhere:
         return None
-    return f"needs {wanted} accelerators, one a rank: the target {current()} has {found}"
+    more = f" here and {elsewhere} on other hosts" if elsewhere else ""
+    return f"needs {wanted} accelerators, one a rank: the target {current()} has {found}{more}"

@@ -165,10 +165,12 @@ class Target:
         return self.backend if self.device_type == "cpu" else f"{self.backend} on {self.device_type}"
 
     def device(self, rank: int) -> torch.device:
-        """Where the tensors of a rank live: one accelerator a rank, or the CPU."""
+        """Where the tensors of a rank live: one accelerator a rank, those of its host in turn, or the CPU."""
         import torch
 
-        return torch.device(self.device_type, None if self.device_type == "cpu" else rank)
+        if self.device_type == "cpu":
+            return torch.device("cpu")
+        return torch.device(self.device_type, rank % max(1, self.device_count()))
 
     def dtypes(self, operation: str, reduction: str | None = None) -> frozenset[str]:
         """The dtypes that are declared for an operation, or for one of its reductions; none: undeclared."""

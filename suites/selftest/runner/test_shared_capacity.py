@@ -24,6 +24,7 @@ class PlacesTest(unittest.TestCase):
     def test_table(self) -> None:
         """A test runs whole where its ranks and accelerators have room, and else spans hosts."""
         both = SharedCapacity((OWN, B))
+        with_one = both.with_host("", there=True, accelerators=1)
         rows = (
             ("one process", both, Demand(), ["", "b"], False),
             ("ranks that fit on each", both, Demand(ranks=2), ["", "b"], False),
@@ -33,8 +34,9 @@ class PlacesTest(unittest.TestCase):
             ("spread", SharedCapacity((OWN, B), spread=True), Demand(ranks=2), [""], True),
             ("one process, spread", SharedCapacity((OWN, B), spread=True), Demand(), ["", "b"], False),
             ("accelerators of one", both, Demand(ranks=2, accelerators=2), ["b"], False),
-            ("accelerators of no host", both, Demand(ranks=3, accelerators=3), [""], True),
-            ("an accelerator that nobody has", both, Demand(accelerators=9), [""], False),
+            ("accelerators of both", with_one, Demand(ranks=3, accelerators=3), [""], True),
+            ("more accelerators than all have", with_one, Demand(ranks=4, accelerators=4), ["b"], False),
+            ("an accelerator that nobody has", both, Demand(accelerators=9), ["", "b"], False),
             ("a host that is not there", both.with_host("b", there=False), Demand(), [""], False),
             ("alone, not there", both.with_host("b", there=False), Demand(ranks=4), [""], False),
             ("one host alone", SharedCapacity((OWN,)), Demand(ranks=5), [""], False),
