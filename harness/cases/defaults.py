@@ -76,15 +76,15 @@ def backend_for(device_type: str) -> str:
     return str(dist.get_default_backend_for_device(device_type))
 
 
-def use_device(index: int) -> None:
-    """Makes an accelerator this rank's own: the target's, or the machine's."""
+def use_device(rank: int) -> None:
+    """Makes an accelerator this rank's own, the target's or the machine's: those of a host in turn."""
     target = _asked_for()
     if target is not None:
-        target.set_device(index)
+        target.set_device(rank % max(1, target.device_count()))
         return
     import torch
 
-    torch.accelerator.set_device_index(index)
+    torch.accelerator.set_device_index(rank % max(1, torch.accelerator.device_count()))
 
 
 @originals.harness_code

@@ -96,7 +96,7 @@ class C10dTestCase(MultiProcessTestCase):
     @property
     def device(self) -> torch.device:
         """Where this rank's tensors live: one accelerator a rank, or the CPU."""
-        return torch.device(self.device_type, None if self.device_type == "cpu" else self.rank)
+        return torch.device("cpu") if self.device_type == "cpu" else self.target.device(self.rank)
 
     @property
     def target(self) -> Target:
@@ -108,7 +108,7 @@ class C10dTestCase(MultiProcessTestCase):
         # The older names are what most users call; their deprecation is not what is tested.
         warnings.filterwarnings("ignore", message="`torch.distributed.*deprecated", category=FutureWarning)
         if self.device_type == self.target.device_type:
-            self.target.set_device(self.rank)
+            self.target.set_device(self.target.device(self.rank).index or 0)
         store = dist.FileStore(self.file_name, self.world_size)
         dist.init_process_group(
             self.backend, store=store, rank=self.rank, world_size=self.world_size, timeout=COLLECTIVE_TIMEOUT

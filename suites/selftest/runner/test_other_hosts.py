@@ -9,13 +9,18 @@ import subprocess
 import sys
 import unittest
 
+from harness.hosts.hosts import Host, from_text, to_text
 from harness.hosts.key import new_key
+from harness.runner.events import HostReady, HostUnusable
+from harness.runner.interrupts import Interrupts
 from harness.runner.other_hosts import OtherHosts
 from harness.runner.scheduling import Capacity
 from harness.runner.shared_capacity import HostCapacity, SharedCapacity
 from harness.runner.unit import Demand, of_id
+from harness.runner.workers import Workers
 from harness.settings import EnvVar
-from suites.selftest.runner.runs import PATIENCE_S, Finished, RunnerCase
+from suites.selftest.runner.runs import PATIENCE_S, RUN_TESTS, Finished, RunnerCase
+from suites.targets.hostmem_device.library import missing
 
 # The first test on the other host and one on this host wait for each other; what the first does then follows.
 MEETS = """
@@ -150,6 +155,34 @@ class OneQueueTest(SharedRunCase):
         self.assertEqual(set(run.statuses), {f"test_{n}" for n in range(1, 7)})
 
 
+@unittest.skipIf(missing(), "hostmem has to be compiled")
+class AcceleratorsTest(SharedRunCase):
+    """Tests that need more accelerators than one host has."""
+
+    def run_on(self, devices: int) -> Finished:
+        """A test of four ranks over two hosts, each with so many accelerators."""
+        test = "suites.c10d.test_collectives.CollectivesWorldSize4Test.test_all_reduce_sum"
+        words = ("--plugin", "suites.targets.hostmem", "--suites", test)
+        variables = {"HOSTMEM_DEVICES": str(devices), "PYTHONPATH": str(RUN_TESTS.parent)}
+        agent, where, more = self.start_agent()
+        run = self.run_tests("--hosts", f"2@{where}", *WORDS, *words, **variables, **more)
+        self.assertEqual(agent.wait(PATIENCE_S), 0)
+        return run
+
+    def test_enough(self) -> None:
+        """Two on each of two hosts are four, and each rank has one of its own."""
+        run = self.run_on(2)
+        self.assertEqual(set(run.statuses.values()), {"passed"}, run.out + run.err)
+        hosts = [rank.host for rank in run.records[0].ranks]
+        self.assertEqual((len(hosts), len(set(hosts)), hosts.count("other")), (4, 2, 2))
+
+    def test_too_few(self) -> None:
+        """Where all hosts together have too few, the test skips, and says what there is."""
+        run = self.run_on(1)
+        self.assertEqual(set(run.statuses.values()), {"skipped"}, run.out + run.err)
+        self.assertRegex(run.records[0].reason, "needs 4 accelerators.* has 1 here and 1 on other hosts")
+
+
 class VariablesTest(unittest.TestCase):
     """Which workers know of the other hosts."""
 
@@ -158,19 +191,33 @@ class VariablesTest(unittest.TestCase):
         shared = SharedCapacity(
             (HostCapacity("", Capacity(2), 2, there=True), HostCapacity("b", Capacity(2), 2))
         )
-        hosts = OtherHosts((), shared, {}, [], [])
-        alone = {EnvVar.HOSTS: ""}
-        rows: tuple[tuple[int, int, dict[str, str]], ...] = (
-            (1, 1, alone),
-            (2, 1, alone),
-            (2, 2, {}),
-            (3, 1, {}),
-        )
-        for ranks, least, expected in rows:
+        own, other = Host("a", "::1", 1, 2, 2, own=True), Host("b", "::1", 3, 4, 2)
+        hosts = OtherHosts((own, other), shared, {}, [], [])
+        alone, both = {EnvVar.HOSTS: ""}, {EnvVar.HOSTS: to_text([own, other])}
+        for ranks, least, expected in ((1, 1, alone), (2, 1, alone), (2, 2, both), (3, 1, both)):
             with self.subTest(ranks=ranks, least=least):
                 unit = of_id("m.T.t", "m", demand=Demand(ranks=ranks, hosts=least))
                 self.assertEqual(hosts.variables([unit]), expected)
         self.assertEqual((hosts.is_there(""), hosts.is_there("b")), (True, False))
+
+    def test_accelerators(self) -> None:
+        """Tests wait for hosts that may have what they need; then a host takes one rank an accelerator."""
+        own = HostCapacity("", Capacity(8, accelerators=2), 8, there=True)
+        shared = SharedCapacity((own, HostCapacity("b", Capacity(8), 8)))
+        pair = (Host("a", "::1", 1, 2, 8, own=True), Host("b", "::1", 3, 4, 8))
+        hosts, notices = OtherHosts(pair, shared, {}, [], []), list[str]()
+        unit = of_id("m.T.t", "m", demand=Demand(ranks=4, accelerators=4))
+        small = of_id("m.T.s", "m", demand=Demand(ranks=2, accelerators=2))
+        self.assertEqual((hosts.awaited([small]), hosts.awaited([small, unit])), (False, True))
+        with Interrupts() as interrupts, Workers(interrupts) as workers:
+            hosts.heed(HostReady("b", 2), workers, notices.append)
+            self.assertFalse(hosts.awaited([unit]))
+            found = from_text(hosts.variables([unit])[EnvVar.HOSTS])
+            self.assertEqual([(host.slots, host.accelerators) for host in found], [(2, 2), (2, 2)])
+            fresh = OtherHosts(pair, shared, {}, [], [])
+            fresh.heed(HostUnusable("b", "no driver"), workers, notices.append)
+        self.assertFalse(fresh.awaited([unit]))
+        self.assertEqual(notices, ["host b runs no whole tests: no driver"])
 
 
 if __name__ == "__main__":
