@@ -170,7 +170,8 @@ class Target:
 
         if self.device_type == "cpu":
             return torch.device("cpu")
-        return torch.device(self.device_type, rank % max(1, self.device_count()))
+        count = self.device_count()
+        return torch.device(self.device_type, rank % count if count else rank)
 
     def dtypes(self, operation: str, reduction: str | None = None) -> frozenset[str]:
         """The dtypes that are declared for an operation, or for one of its reductions; none: undeclared."""

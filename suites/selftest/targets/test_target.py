@@ -96,9 +96,11 @@ class ValueTest(unittest.TestCase):
         self.assertEqual((str(PLAIN), str(replace(PLAIN, device_type="cuda"))), ("mine", "mine on cuda"))
 
     def test_device(self) -> None:
-        """Ranks share the CPU, and have an accelerator each."""
+        """Ranks share the CPU, and have an accelerator each, those of their host in turn."""
         self.assertEqual(PLAIN.device(3), torch.device("cpu"))
-        self.assertEqual(replace(PLAIN, device_type="cuda").device(3), torch.device("cuda", 3))
+        for count, index in ((0, 3), (4, 3), (2, 1)):
+            target = replace(PLAIN, device_type="cuda", device_count=[count].pop)
+            self.assertEqual(target.device(3), torch.device("cuda", index))
 
     def test_functions(self) -> None:
         """Those that are given are kept; the others follow the device type, also of a changed copy."""
