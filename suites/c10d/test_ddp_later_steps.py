@@ -224,6 +224,14 @@ class PowerSgdStepsTest(DdpTestCase):
         self.assertLess((found[-1] - best).norm().item(), 0.2 * (true[-1] - best).norm().item() + 1e-3)
         self.assertGreater((true[-1] - found[-1]).norm().item(), 0.5 * (true[-1] - best).norm().item())
 
+    def test_factors_of_the_last_step_are_where_the_next_begins(self):
+        """With a warm start the same gradients come to the same matrix; without, each step draws anew."""
+        moved = {}
+        for warm in (True, False):
+            found, _, _ = self.trained(10, use_error_feedback=False, warm_start=warm)
+            moved[warm] = (found[-1] - found[-2]).norm().item()
+        self.assertLess(moved[True], 0.1 * moved[False])
+
     def test_steps_before_the_start_are_exact(self):
         found, true, state = self.trained(3)
         for step in range(2):
