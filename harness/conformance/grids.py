@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from harness.conformance.feature import SECTION, TEST
+from harness.features import SECTION, TEST
 from harness.conformance.matrix import BAD, Cell, Matrix, State, count, merged
 from harness.report.naming import parse_id
 

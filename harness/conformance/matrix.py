@@ -11,9 +11,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from harness.conformance import cells, feature
+from harness import features
+from harness.conformance import cells
 from harness.conformance.cells import Entry
-from harness.conformance.feature import SECTION, TEST, Feature
+from harness.features import SECTION, TEST, Feature
 from harness.outcomes import Status
 from harness.record import TestRecord
 from harness.report.naming import parse_id
@@ -133,9 +134,9 @@ def matrix(
 
 
 def cells_of_features(records: Iterable[TestRecord], tests: Iterable[Cell]) -> list[Cell]:
-    """A cell for each test that says what it tries (``harness.conformance.feature``), in the test's state."""
+    """A cell for each test that says what it tries (``harness.features``), in the test's state."""
     found = {record.id: record.extra["feature"] for record in records if "feature" in record.extra}
-    return [_of_feature(feature.from_json(found[test.name]), test) for test in tests if test.name in found]
+    return [_of_feature(features.from_json(found[test.name]), test) for test in tests if test.name in found]
 
 
 def _of_feature(tried: Feature, test: Cell) -> Cell:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from harness.configuration.override import Rule
-from harness.conformance import feature
+from harness import features
 from harness.conformance.known import judged
 from harness.look.report import RunningTest
 from harness.record import TestRecord, on_host
@@ -395,4 +395,4 @@ class Session:
 
 def _with_feature(unit: Unit, extra: Mapping[str, Any]) -> Mapping[str, Any]:
     """The extras of a record, with what the test tries."""
-    return extra if unit.feature is None else {**extra, "feature": feature.to_json(unit.feature)}
+    return extra if unit.feature is None else {**extra, "feature": features.to_json(unit.feature)}

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.conformance import feature
-from harness.conformance.feature import Feature
+from harness import features
+from harness.features import Feature
 from harness.errors import ProtocolError
 
 # The ids that unittest gives a module that cannot be imported or that skips itself begin with these names.
@@ -133,7 +133,7 @@ def from_json(value: Mapping[str, Any]) -> Unit:
         environ = tuple((str(name), str(text)) for name, text in value.get("environ", ()))
         changed = {"demand": demand, "fixtures": tuple(value["fixtures"]), "environ": environ}
         if value.get("feature") is not None:
-            changed["feature"] = feature.from_json(list(value["feature"].values()))
+            changed["feature"] = features.from_json(list(value["feature"].values()))
         return Unit(**{**value, **changed})
     except (KeyError, TypeError, ValueError) as error:
         raise ProtocolError(f"not a unit: {error!r}") from error

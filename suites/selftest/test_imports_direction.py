@@ -44,6 +44,7 @@ VALUES = (
         "frames",
         "pytest_outcomes",
         "source_digests",
+        "features",
     ),
     "tolerances",  # of dtypes by name
 )
