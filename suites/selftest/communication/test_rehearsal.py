@@ -12,7 +12,7 @@ import torch.distributed as dist
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from harness.communication import taps
-from harness.communication.rehearsal import rehearse
+from harness.communication.rehearsal import ROUNDS, rehearse
 
 # What runs at the first calls of each rank.
 FIRST = {
@@ -59,7 +59,7 @@ class RehearsalTest(unittest.TestCase):
             rehearse.__wrapped__()
         finally:
             sys.setprofile(before)
-        self.assertEqual({name for name in FIRST if runs.get(name, 0) < 16}, set())
+        self.assertEqual({name for name in FIRST if runs.get(name, 0) < ROUNDS}, set())
 
     def test_nothing_else(self) -> None:
         """No operator runs, no group is made, and what is recorded of this process stays as it was."""
