@@ -22,9 +22,9 @@ if __package__ in (None, ""):  # started by its path: the tree is not on sys.pat
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from harness.conformance.document import Conformance, load
-from harness.features import SECTION
 from harness.conformance.matrix import Cell, State
 from harness.errors import HarnessError, UsageError
+from harness.features import SECTION
 from harness.runner.exit_codes import ExitCode
 from harness.settings import EnvVar
 from suites.targets import faulty, python_gloo

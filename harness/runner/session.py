@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from harness.configuration.override import Rule
 from harness import features
+from harness.configuration.override import Rule
 from harness.conformance.known import judged
 from harness.look.report import RunningTest
 from harness.record import TestRecord, on_host

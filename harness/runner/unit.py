@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness import features
-from harness.features import Feature
 from harness.errors import ProtocolError
+from harness.features import Feature
 
 # The ids that unittest gives a module that cannot be imported or that skips itself begin with these names.
 FAILED_MODULE = "unittest.loader._FailedTest."

@@ -8,10 +8,10 @@ from typing import Any
 from harness.conformance.differences import differences, text
 from harness.conformance.document import from_json as document_from_json
 from harness.conformance.document import to_json as document_to_json
-from harness.features import Feature, feature_of, from_json, of_class, of_method, to_json, words
 from harness.conformance.grids import grids
 from harness.conformance.matrix import State, matrix
 from harness.conformance.page import html_text, markdown_text
+from harness.features import Feature, feature_of, from_json, of_class, of_method, to_json, words
 from harness.outcomes import Status
 from harness.record import TestRecord
 from harness.runner import unit
