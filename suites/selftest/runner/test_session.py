@@ -12,6 +12,7 @@ from harness.runner import session
 from harness.runner.plan import Plan, Policy
 from harness.runner.scheduling import Capacity
 from harness.runner.timings import Timings
+from harness.targets.device_set import DeviceSet
 from suites.selftest.runner import runs
 from suites.selftest.runner.runs import Finished, RunnerCase
 
@@ -204,7 +205,12 @@ class TickTest(unittest.TestCase):
                 workers.wait.return_value = ()
                 workers.__len__.side_effect = [1, 1, 0]  # two rounds of the loop
                 setup: Any = mock.Mock(
-                    units={}, capacity=Capacity(1), isolate=False, shuffle=None, timings=Timings()
+                    units={},
+                    capacity=Capacity(1),
+                    isolate=False,
+                    shuffle=None,
+                    timings=Timings(),
+                    devices=DeviceSet(),
                 )
                 setup.options.terminal = terminal
                 run = session.Session(setup, Plan([], Policy()), mock.Mock(), workers, None, reporters)
