@@ -8,8 +8,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import psutil
-
 from harness.communication.call_log import FILE_NAME
 from harness.errors import UsageError
 
@@ -40,6 +38,8 @@ class Process:
 
 def below(pid: int) -> list[Process]:
     """A process and all below it, parents before their children. UsageError where there is no process."""
+    import psutil  # by few runs only
+
     try:
         first = psutil.Process(pid)
         found = [first, *first.children(recursive=True)]
