@@ -1,17 +1,18 @@
-r"""A compiled function that asks the size of its process group answers with that of the first group it was given.
+r"""A compiled function tells the size of the first process group it was given, whatever it is given.
 
 kind: silently wrong
-expected: get_world_size(group) and get_rank(group) of the group that this call passes, as without compilation; a
-  second group has the function compiled anew, which is what happens where it calls a collective on it.
-happens: The numbers of the first group are constants in the graph, and no guard asks which group is passed: a call
-  with a group of one rank is told that it has two.
+expected: get_world_size(group) and get_rank(group) of the group that this call passes, as without
+  compilation; a second group has the function compiled anew, which is what happens where it calls a
+  collective on it.
+happens: The numbers of the first group are constants in the graph, and no guard asks which group is
+  passed: a call with a group of one rank is told that it has two.
 fails: silently wrong: a group of
 since: 2.12
 reach: public API
 fuzzer: none; a test of compiled collectives on pairs of four ranks
 upstream: not looked up
-who: Whoever compiles a function that divides by the size of a group, or slices by the rank in it, and calls it for
-  more than one: layers that share code between tensor-parallel and data-parallel groups.
+who: Whoever compiles a function that divides by the size of a group, or slices by the rank in it, and
+  calls it for more than one: layers that share code between tensor-parallel and data-parallel groups.
 """
 
 import tempfile

@@ -2,8 +2,8 @@ r"""The gradient of mse_loss on even shards is as many times too large as there 
 
 kind: silently wrong
 expected: The gradient of the mean over all elements, 2 * (x - y) / numel, as for plain tensors.
-happens: Each rank's elements are divided by the number of those that the rank has: with two ranks the gradient is
-  twice what it should be. The loss itself is right.
+happens: Each rank's elements are divided by the number of those that the rank has: with two ranks the
+  gradient is twice what it should be. The loss itself is right.
 fails: silently wrong: gradient
 since: 2.11
 reach: public API

@@ -2,8 +2,8 @@ r"""FSDP.optim_state_dict on the CPU gives another state's numbers for Adam's fi
 
 kind: silently wrong
 expected: exp_avg is the optimizer's exp_avg, as it is with offload_to_cpu=False.
-happens: With the default offload_to_cpu=True, on parameters that are on the CPU already, exp_avg holds other numbers:
-  the copy to the CPU is no copy there, and the buffer is used again for the next state.
+happens: With the default offload_to_cpu=True, on parameters that are on the CPU already, exp_avg holds
+  other numbers: the copy to the CPU is no copy there, and the buffer is used again for the next state.
 fails: silently wrong: exp_avg
 since: 2.11
 reach: public API

@@ -2,8 +2,8 @@ r"""FSDP.state_dict_type does not set the type back when its block is left by an
 
 kind: silently wrong
 expected: A context manager undoes what it did however its block ends.
-happens: After an exception in the block the modules keep the block's type, and the next state_dict() is of another
-  kind than the one that was set before.
+happens: After an exception in the block the modules keep the block's type, and the next state_dict() is
+  of another kind than the one that was set before.
 fails: silently wrong: state_dict_type
 since: 2.11
 reach: public API
@@ -26,9 +26,9 @@ def main(rank, path):
     dist.init_process_group("gloo", store=dist.FileStore(path, 2), rank=rank, world_size=2)
     model = FullyShardedDataParallel(nn.Linear(8, 4), use_orig_params=True, device_id=torch.device("cpu"))
     before = FullyShardedDataParallel.get_state_dict_type(model).state_dict_type
-    with contextlib.suppress(ValueError):
-        with FullyShardedDataParallel.state_dict_type(model, StateDictType.SHARDED_STATE_DICT):
-            raise ValueError
+    sharded = FullyShardedDataParallel.state_dict_type(model, StateDictType.SHARDED_STATE_DICT)
+    with contextlib.suppress(ValueError), sharded:
+        raise ValueError
     after = FullyShardedDataParallel.get_state_dict_type(model).state_dict_type
     assert after == before, f"state_dict_type: {after} for {before}"
     dist.destroy_process_group()

@@ -2,14 +2,15 @@ r"""loss_parallel stays on when its block is left by an error.
 
 kind: silently wrong
 expected: A context manager undoes what it did however its block ends.
-happens: After an exception in the block, losses outside of it still run as in it: log_softmax of a tensor that is
-  sharded over its classes gives an output sharded so, in place of a replicated one.
+happens: After an exception in the block, losses outside of it still run as in it: log_softmax of a
+  tensor that is sharded over its classes gives an output sharded so, in place of a replicated one.
 fails: silently wrong: loss_parallel
 since: 2.11
 reach: public API
 fuzzer: none; a test of losses on DTensors
 upstream: not looked up
-who: Whoever catches an error of a training step, as for a batch that does not fit into memory, and goes on.
+who: Whoever catches an error of a training step, as for a batch that does not fit into memory, and goes
+  on.
 """
 
 import contextlib
