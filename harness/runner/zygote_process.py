@@ -77,6 +77,7 @@ class ZygoteProcess(ServerProcess):
         self._reader = FrameReader()
         self.ready: Ready | None = None  # the last one, with what the zygote has found out about the target
         self.host_lost = ""  # how the host was lost
+        self._fault = ""  # what else was written to its socket
         with scratch.advised():
             self._log = tempfile.TemporaryFile(prefix="harness-zygote-")  # noqa: SIM115 - closed by close()
         path = [ROOT, *(p for p in sys_path if p != ROOT)]
@@ -158,17 +159,24 @@ class ZygoteProcess(ServerProcess):
     def receive(self) -> list[Message]:
         """Returns the zygote's messages once the control socket is readable.
 
-        ZygoteLost where it has died, or where something else wrote to its socket; it is killed then.
+        ZygoteLost where it has died, or where something else wrote to its socket; it is killed then. What it
+        sent before is returned first, since it tells in which module that was: the exception comes next time.
         """
+        if self._fault:
+            raise ZygoteLost(self._fault)
         data = read_available(self.control.fileno())
         if data is None:
             raise self.lost()
+        messages = []
         try:
-            messages = [decode(frame) for frame in self._reader.feed(data)]
+            for frame in self._reader.feed(data):
+                messages.append(decode(frame))
         except ProtocolError as error:
             self.signal(signal.SIGKILL)
             self.wait(CLOSE_S)
-            raise ZygoteLost(f"a module that it imported wrote to its socket: {error}") from None
+            self._fault = f"a module that it imported wrote to its socket: {error}"
+            if not messages:
+                raise ZygoteLost(self._fault) from None
         for message in messages:
             if isinstance(message, Ready):
                 self.ready = message

@@ -9,8 +9,10 @@ import unittest
 from unittest import mock
 
 from harness.runner import zygote_process
+from harness.runner.messages import Load, Message
 from harness.runner.zygote_process import ZygoteLost, ZygoteProcess
 from suites.selftest.runner import runs
+from suites.selftest.runner.test_worker_descriptors import HELP
 from suites.selftest.runner.test_workers import gone
 
 
@@ -59,6 +61,21 @@ class ZygoteProcessTest(unittest.TestCase):
             self.zygote.close()
             control.recv.assert_called_once_with(65536)  # the end of its socket, for which nobody waits
         self.assertIn("stopped (as by SIGSTOP)", self.zygote.exit_text())
+
+    def test_messages_before_a_fault(self) -> None:
+        """What a zygote sent before a module wrote to its socket is received, even by the same read."""
+        os.mkfifo(self.directory / "written")
+        runs.write_module(self.directory, "test_fine", "")
+        text = f"{HELP}\nwrite(b'hello, who is there?')\nopen('{self.directory}/written', 'w').close()\n"
+        runs.write_module(self.directory, "test_writes", text)
+        self.zygote.send(Load(["test_fine", "test_writes"], []))
+        (self.directory / "written").read_bytes()
+        received: list[Message] = []
+        with self.assertRaisesRegex(ZygoteLost, "wrote to its socket"):
+            while True:
+                received += self.zygote.receive()
+        told = [type(message).__name__ for message in received]
+        self.assertEqual(told, ["Loading", "Loaded", "Loading"])
 
     def test_a_wish_to_stop(self) -> None:
         """Ctrl-C is not delayed by an import that hangs."""
