@@ -25,7 +25,8 @@ from harness.runner import bazel, journal, run_directory, shard_variables
 from harness.runner.collection import shard_of
 from harness.runner.journal import EarlierRun
 from harness.runner.messages import Fork
-from harness.runner.options import TREE_PROGRAM, given, of_file, parse, wrong_option
+from harness.runner.option_values import given, of_file, wrong_option
+from harness.runner.options import TREE_PROGRAM, parse
 from harness.runner.plan import Policy
 from harness.runner.shard_variables import Shard
 from harness.runner.time_limits import TimeLimits, time_limits
@@ -240,7 +241,7 @@ def resolve(options: argparse.Namespace, argv: Sequence[str], environ: Mapping[s
     variables.check(own, configuration.other_variables)
     options = _with_file(configuration, chosen)
     if options.until_fail and "reruns" not in chosen:
-        options.reruns = 0  # as _check of the options has it
+        options.reruns = 0  # as _check of options.py has it
     environ = {**configuration.variables, **own}
     invocation = Invocation(
         options=options,

@@ -1,30 +1,24 @@
-"""The options of ``run_tests.py``, their help, and the errors for wrong ones."""
+"""The options of ``run_tests.py``, with a line of help for each, and the errors for wrong ones."""
 
 from __future__ import annotations
 
 import argparse
 import os
-import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn, TypeVar
+from collections.abc import Callable, Sequence
+from typing import NoReturn, TypeVar
 
 import harness
-from harness.configuration.configuration import Given
-from harness.configuration.override import Reruns
 from harness.configuration.similar import perhaps
 from harness.errors import UsageError
-from harness.runner import bazel
 from harness.runner.completion import SHELLS, PrintCompletion
-from harness.runner.exit_codes import MEANINGS
 from harness.runner.expression import any_of
-from harness.runner.shard_variables import FAMILIES, SLURM, SLURM_MIN, SLURM_STEP, STATUS_FILE
+from harness.runner.help_text import DESCRIPTION, epilog
 from harness.settings import (
     LARGEST_SEED,
     PLACEMENTS,
     RANK_MODES,
     TIMEOUT_S,
-    VARIABLES,
     EnvVar,
     name_of_backend,
     name_of_device,
@@ -40,18 +34,6 @@ LARGEST_JOBS = 4096
 LARGEST_COUNT = 1_000_000
 
 T = TypeVar("T")
-
-_DESCRIPTION = """\
-Runs the conformance suites, or the tests that are named, in worker processes.
-
-NAME is a suite (c10d), a module (suites.aot.test_export, aot.test_export), a path, a class, a full test
-id or a path with the rest of an id behind it (tests/test_x.py::Class.method). Without names every standard
-suite runs; `selftest` names the harness's own tests. In a project of your own the tests below the directory
-run, or those that its configuration names. A module that uses pytest's marks, fixtures or test
-functions runs through pytest.
-
-`run` as the first word is another command, which runs an ordinary script on ranks (`run --help`); a suite of
-that name is suites.run or ./run."""
 
 
 def program() -> str:
@@ -86,78 +68,6 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     return options
 
 
-def given(argv: Sequence[str]) -> dict[str, Any]:
-    """The options that a command line names, defaults too, by their names in the namespace of ``parse``."""
-    parser = build()
-    for action in parser._actions:  # argparse has no public list of them
-        action.default = argparse.SUPPRESS
-    options, _ = parser.parse_known_intermixed_args(list(argv))
-    found = vars(options)
-    return found if found.get("names") else {name: found[name] for name in found if name != "names"}
-
-
-def of_file(options: Mapping[str, Given]) -> dict[str, Any]:
-    """The options that a configuration file gives values, by their names in the namespace of ``parse``.
-
-    UsageError, which names the place in the file, for a value that the command line would not take.
-    """
-    found: dict[str, Any] = {}
-    for name, option in options.items():
-        words = _words(name, option.value)
-        try:
-            found.update(given(words))
-        except UsageError as error:
-            reason = re.sub(rf"^argument (-\w/)?--{name}: ", "", str(error))
-            raise UsageError(f"{option.origin}: {name}: {reason}") from None
-    return found
-
-
-def _words(name: str, value: object) -> list[str]:
-    """The words of a command line that give an option the value of a file."""
-    if isinstance(value, bool):
-        return [f"--{name}"] if value or name not in _FLAGS else [f"--no-{name}"]
-    if name in ("verbose", "quiet"):
-        return [f"--{name}"] * (value if isinstance(value, int) else 0)
-    if isinstance(value, Reruns):
-        value = value.count
-    values = value if isinstance(value, list) else [value]
-    return [f"--{name}={each}" for each in values]
-
-
-def wrong_option(options: Mapping[str, Any]) -> str | None:
-    """The name of an option with a value that no command line gives it; None where there is none.
-
-    ``options`` are by their names in the namespace of ``parse``; other names are ignored.
-    """
-    actions = {action.dest: action for action in build()._actions}  # argparse has no public list of them
-    known = ((actions[name], value) for name, value in options.items() if name in actions)
-    return next((action.dest for action, value in known if not _possible(action, value)), None)
-
-
-def _possible(action: argparse.Action, value: object) -> bool:
-    """Whether the option can have this value."""
-    several = action.nargs == "*" or isinstance(action.default, list)
-    if several:
-        return isinstance(value, list) and all(_converted(action, each) for each in value)
-    if type(value) is type(action.default) and (value == action.default or action.type is None):
-        return action.choices is None or value in action.choices
-    if isinstance(value, bool) or isinstance(action.default, bool):
-        return False
-    return (value is not None and value == action.const) or _converted(action, value)
-
-
-def _converted(action: argparse.Action, value: object) -> bool:
-    """Whether the value comes from a word of a command line."""
-    if action.type is None:
-        return isinstance(value, str) and (action.choices is None or value in action.choices)
-    if not callable(action.type) or not isinstance(value, int | float):
-        return False
-    try:
-        return bool(action.type(f"{value}") == value)
-    except (argparse.ArgumentTypeError, ValueError):
-        return False
-
-
 def _check(options: argparse.Namespace) -> None:
     if options.config is not None and options.no_config:
         raise UsageError("--config and --no-config exclude each other")
@@ -186,8 +96,8 @@ def build() -> _Parser:
     parser = _Parser(
         prog=(prog := program()),
         usage=f"{prog} [options] [NAME ...]\n       {prog} run -n N SCRIPT [ARGUMENT ...]",
-        description=_DESCRIPTION,
-        epilog=_epilog(),
+        description=DESCRIPTION,
+        epilog=epilog(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -350,7 +260,7 @@ def _reports(parser: argparse.ArgumentParser) -> None:
 
 
 # Flags that a configuration file may turn on, so that a command line can turn them off.
-_FLAGS = ("slow", "isolate", "strict", "drop-in", "failfast", "trace")
+FILE_FLAGS = ("slow", "isolate", "strict", "drop-in", "failfast", "trace")
 
 
 def _configuration(parser: argparse.ArgumentParser) -> None:
@@ -364,8 +274,8 @@ def _configuration(parser: argparse.ArgumentParser) -> None:
     add("--show-config", action="store_true",
         help="print what holds here, with where each value comes from, and run nothing. Command line, "
         "environment, profile, file, default: the first that says something holds. "
-        f"--no-{', --no-'.join(_FLAGS)} turn off what a file turns on")  # fmt: skip
-    for flag in _FLAGS:
+        f"--no-{', --no-'.join(FILE_FLAGS)} turn off what a file turns on")  # fmt: skip
+    for flag in FILE_FLAGS:
         add(f"--no-{flag}", dest=flag.replace("-", "_"), action="store_false", help=argparse.SUPPRESS)
 
 
@@ -405,34 +315,3 @@ def _parsed(parse_value: Callable[[str], T]) -> Callable[[str], T]:
             raise argparse.ArgumentTypeError(f"{text!r}: {error}") from None
 
     return parse_option
-
-
-def _epilog() -> str:
-    codes = "\n".join(f"  {code.value:<4} {meaning}" for code, meaning in MEANINGS.items())
-    variables = "\n".join(f"  {v.name}={v.values}\n        {v.meaning}" for v in VARIABLES)
-    pairs = "\n".join(f"  {f.set_by}: {f.index}, {f.total} (counted from {f.first})" for f in FAMILIES)
-    return f"""\
-other commands, each with a --help of its own:
-  run      an ordinary script on ranks
-  migrate  imports of torch.testing._internal become imports from harness
-  conformance diff  what a backend has gained and lost between two reports
-  merge    one journal and one set of reports of the directories of many shards
-  look     where the ranks below a process are; of a run itself, SIGUSR1 or Enter says so
-
-exit codes:
-{codes}
-
-environment variables (options win):
-{variables}
-  NO_COLOR, FORCE_COLOR, CI, TERM, GITHUB_ACTIONS, GITHUB_STEP_SUMMARY
-        decide what the console looks like and whether GitHub gets annotations
-  {bazel.FILTER}, {bazel.OUTPUTS}, {bazel.XML}, {bazel.TIMEOUT}
-        what Bazel asks for: a -k, a --report-dir, the JUnit file, an end of the run in time
-
-shards, where --shard does not say (the first pair that is set; pairs must agree):
-{pairs}
-  {SLURM.set_by}: {SLURM.index}, {SLURM.total} (counted from {SLURM_MIN} by {SLURM_STEP})
-  {STATUS_FILE} is touched
-
-files in the run's directory: journal.jsonl as the run goes; results.jsonl, junit.xml and what --report and
---trace ask for at its end; logs/ with what ranks printed"""

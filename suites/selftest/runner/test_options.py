@@ -10,14 +10,11 @@ import unittest
 from unittest import mock
 
 from harness import __version__
-from harness.configuration.configuration import Given
-from harness.configuration.override import Reruns
 from harness.errors import UsageError
-from harness.runner.exit_codes import ExitCode
-from harness.runner.options import LARGEST_COUNT, LARGEST_JOBS, build, given, of_file, parse
+from harness.runner.help_text import DESCRIPTION, epilog
+from harness.runner.options import LARGEST_COUNT, LARGEST_JOBS, build, parse
 from harness.runner.run_directory import KEPT_RUNS
-from harness.runner.shard_variables import FAMILIES, SLURM, STATUS_FILE
-from harness.settings import LARGEST_SEED, RANK_MODES, VARIABLES
+from harness.settings import LARGEST_SEED, RANK_MODES
 
 
 class RefusalTest(unittest.TestCase):
@@ -102,65 +99,15 @@ class MeaningTest(unittest.TestCase):
         self.assertEqual(parse([]).keywords, [])
 
 
-class GivenTest(unittest.TestCase):
-    """Options that a command line or a configuration file names."""
-
-    def test_given(self) -> None:
-        """Exactly those that are named, with their values, also where these are the defaults."""
-        for argv, options in (
-            ([], {}),
-            (["c10d", "--jobs", "auto", "-vv"], {"names": ["c10d"], "jobs": 0, "verbose": 2}),
-            (["--slow", "--no-slow"], {"slow": False}),
-            (
-                ["-k", "a", "--shuffle", "--report=html"],
-                {"keywords": ["a"], "shuffle": -1, "report": ["html"]},
-            ),
-        ):
-            with self.subTest(argv):
-                self.assertEqual(given(argv), options)
-
-    def test_of_a_file(self) -> None:
-        """Values of the file are what the command line makes of the same words."""
-        for name, value, options in (
-            ("jobs", 3, {"jobs": 3}),
-            ("jobs", "auto", {"jobs": 0}),
-            ("isolate", True, {"isolate": True}),
-            ("isolate", False, {"isolate": False}),
-            ("reruns", Reruns(2, 1.0), {"reruns": 2}),
-            ("include", ["a", "b"], {"include": ["a", "b"]}),
-            ("verbose", 2, {"verbose": 2}),
-            ("shuffle", True, {"shuffle": -1}),
-        ):
-            with self.subTest(name, value=value):
-                self.assertEqual(of_file({name: Given(value, "x:1")}), options)
-
-    def test_refused_in_a_file(self) -> None:
-        """The message begins with the place in the file."""
-        for name, value, said in (
-            ("jobs", 0, "x.toml:1: jobs: '0': write a whole number"),
-            ("flaky", "maybe", "x.toml:1: flaky: invalid choice: 'maybe'"),
-            ("jobs", True, "x.toml:1: jobs: expected one argument"),
-        ):
-            with self.subTest(name), self.assertRaises(UsageError) as caught:
-                of_file({name: Given(value, "x.toml:1")})
-            self.assertIn(said, str(caught.exception))
-
-
 class HelpTest(unittest.TestCase):
     """The text of --help."""
 
     def test_complete(self) -> None:
-        """Every option, exit code and variable is in the text."""
+        """Every option is described, between the texts before and after the options."""
         text = build().format_help()
-        for code in ExitCode:
-            self.assertRegex(text, rf"(?m)^  {code.value} +\w")
         self.assertIn(f".harness/runs, which keeps {KEPT_RUNS}", " ".join(text.split()))
-        for variable in VARIABLES:
-            self.assertIn(variable.name, text)
-        for family in FAMILIES:
-            self.assertIn(f"{family.index}, {family.total}", text)
-        for name in (SLURM.index, SLURM.total, STATUS_FILE):
-            self.assertIn(name, text)
+        self.assertIn(DESCRIPTION, text)
+        self.assertIn(epilog(), text)
         # An option is followed by its description, on the same line or on the next one, which is indented.
         options = re.findall(r"(?m)^  (?=(-.*\n.*))", text.partition("exit codes:")[0])
         self.assertGreater(len(options), 30)

@@ -1,0 +1,30 @@
+"""Tests that the text around the options tells of every exit code and variable."""
+
+from __future__ import annotations
+
+import unittest
+
+from harness.runner.exit_codes import ExitCode
+from harness.runner.help_text import epilog
+from harness.runner.shard_variables import FAMILIES, SLURM, STATUS_FILE
+from harness.settings import VARIABLES
+
+
+class EpilogTest(unittest.TestCase):
+    """The text below the options."""
+
+    def test_complete(self) -> None:
+        """Every exit code and variable is in the text."""
+        text = epilog()
+        for code in ExitCode:
+            self.assertRegex(text, rf"(?m)^  {code.value} +\w")
+        for variable in VARIABLES:
+            self.assertIn(variable.name, text)
+        for family in FAMILIES:
+            self.assertIn(f"{family.index}, {family.total}", text)
+        for name in (SLURM.index, SLURM.total, STATUS_FILE):
+            self.assertIn(name, text)
+
+
+if __name__ == "__main__":
+    unittest.main()
