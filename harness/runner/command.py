@@ -29,6 +29,7 @@ from harness.runner import (
     capacity,
     collection,
     discovery,
+    earlier_run,
     exit_codes,
     further_targets,
     journal,
@@ -39,7 +40,7 @@ from harness.runner.collection import Selected
 from harness.runner.default_tests import default_names
 from harness.runner.exit_codes import ExitCode
 from harness.runner.interrupts import Interrupts
-from harness.runner.invocation import Invocation, failed_last, resolve
+from harness.runner.invocation import Invocation, resolve
 from harness.runner.journal import Journal
 from harness.runner.looks import Looks, has_terminal
 from harness.runner.other_hosts import OtherHosts
@@ -159,7 +160,7 @@ def _find(
         options,
         invocation.settings.slow,
         plan.owes,
-        lambda: failed_last(invocation.environ, "-E 'failed(last)'"),
+        lambda: earlier_run.failed(earlier_run.last(invocation.state, "-E 'failed(last)'")),
     )
     if selected.gone:
         more = ", ..." if len(selected.gone) > 1 else ""

@@ -18,30 +18,15 @@ from harness.configuration import variables
 from harness.configuration.configuration import Configuration
 from harness.conformance.cells import DIRECTORY as CELLS
 from harness.errors import UsageError
-from harness.outcomes import Status
-from harness.report.base import RunInfo
-from harness.report.summary import summarise
-from harness.runner import bazel, journal, run_directory, shard_variables
-from harness.runner.collection import shard_of
+from harness.runner import bazel, earlier_run, run_directory, shard_variables
 from harness.runner.journal import EarlierRun
 from harness.runner.messages import Fork
-from harness.runner.option_values import given, of_file, wrong_option
+from harness.runner.option_values import given, of_file
 from harness.runner.options import TREE_PROGRAM, parse
 from harness.runner.plan import Policy
-from harness.runner.shard_variables import Shard
 from harness.runner.time_limits import TimeLimits, time_limits
 from harness.settings import LARGEST_SEED, VERDICT_VARIABLES, EnvVar, Settings, timeout_given
 from harness.system import accelerators, processors
-
-# Options that decide whether a test fails, which ``--last-failed`` takes over. Others, such as where the
-# run's files go, are not taken over.
-CONDITIONS = (
-    *("drop_in", "slow", "ranks", "strict", "examples"),
-    *("timeout", "timeout_multiplier", "seed", "isolate"),
-    *("backend", "device", "plugin", "config", "no_config", "profile"),
-)
-# Slurm counts in it how often it has started the job again.
-RESTART_COUNT = "SLURM_RESTART_COUNT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,22 +205,23 @@ def resolve(options: argparse.Namespace, argv: Sequence[str], environ: Mapping[s
     configuration = _configuration(options, own)
     selection: tuple[str, ...] = ()
     chosen, limit_s = bazel.with_options(chosen, environ), bazel.time_limit_s(environ)
-    earlier = _earlier(_with_file(configuration, chosen), argv, {**configuration.variables, **own})
+    known = {**configuration.variables, **own}
+    earlier = earlier_run.to_go_on_with(_with_file(configuration, chosen), argv, known, _working_directory())
     if earlier is not None:
         before = earlier.info
-        _check_possible(before.options)
+        earlier_run.check_possible(before.options)
         chosen = {**_kept(before.options, vars(options)), **chosen, "resume": str(earlier.directory)}
         chosen.pop("last_failed", None)
         own = {**before.environ, **own}
-        _go_to(Path(before.cwd))
+        earlier_run.go_to(Path(before.cwd))
         ids, cut, selection = before.tests, before.shard, before.selection
     elif options.last_failed:
-        last = _last({**configuration.variables, **own}, "--last-failed")
-        before, ids = last.info, _failed(last)
-        _check_possible(before.options)
-        chosen = {**_kept(before.options, [*CONDITIONS, "names", "suites"]), **chosen}
+        last = earlier_run.last(run_directory.state(known, _working_directory()), "--last-failed")
+        before, ids = last.info, earlier_run.failed(last)
+        earlier_run.check_possible(before.options)
+        chosen = {**_kept(before.options, [*earlier_run.CONDITIONS, "names", "suites"]), **chosen}
         own = {**before.environ, **own}
-        cut, selection = _cut(options, before), before.selection or before.tests
+        cut, selection = earlier_run.cut_of(options, before), before.selection or before.tests
     if ids is not None:  # by the file and the profile of that run
         configuration = _configuration(argparse.Namespace(**{**vars(options), **chosen}), own)
     variables.check(own, configuration.other_variables)
@@ -280,107 +266,14 @@ def _working_directory() -> Path:
         raise UsageError("the working directory has been removed: change to one that exists") from None
 
 
-def _earlier(
-    options: argparse.Namespace, argv: Sequence[str], environ: Mapping[str, str]
-) -> EarlierRun | None:
-    """The run that this one goes on with; None where this one begins."""
-    cwd = _working_directory()
-    if options.report_dir is not None and not options.resume:
-        asked = options.resume is not None
-        return (
-            _begun_there(cwd / options.report_dir, options, argv, environ)
-            if asked or requeued(environ)
-            else None
-        )
-    if options.resume is None:
-        return None
-    directory = cwd / options.resume if options.resume else run_directory.state(environ, cwd).latest()
-    if directory is None:
-        raise UsageError("--resume: no earlier run is known here; name its directory: --resume=DIR")
-    return _read(directory)
-
-
-def _begun_there(
-    directory: Path, options: argparse.Namespace, argv: Sequence[str], environ: Mapping[str, str]
-) -> EarlierRun | None:
-    """What the same command has begun in its ``--report-dir``; None where it begins now.
-
-    UsageError where ``--resume`` asks for it, and another command has begun there. In a job that Slurm has
-    started again, such a run is replaced, as ever, and so is one that has ended.
-    """
-    if not journal.begun(directory):
-        return None
-    earlier = _read(directory)
-    same = same_run(earlier.info, argv, shard_of(options, environ))
-    if options.resume is None:
-        return earlier if same and not earlier.finished else None
-    if not same:
-        raise UsageError(f"--resume: {directory} holds another run: {earlier.info.started_as}")
-    return earlier
-
-
-def _read(directory: Path) -> EarlierRun:
-    with journal.idle(directory) as idle:
-        if not idle:
-            raise UsageError(f"--resume: the run in {directory} is still going; wait until it has ended")
-        return journal.read(directory.resolve())
-
-
-def requeued(environ: Mapping[str, str]) -> bool:
-    """True in a job that Slurm has started again, after a node failed or a job of higher priority took it."""
-    count = environ.get(RESTART_COUNT, "")
-    return count.isascii() and count.isdigit() and int(count) > 0
-
-
-def same_run(info: RunInfo, argv: Sequence[str], shard: Shard | None) -> bool:
-    """Whether a run was begun by this command line, with or without ``--resume``, and as this shard."""
-    number = (shard.number, shard.total) if shard is not None else None
-    words = [[word for word in each if word != "--resume"] for each in (info.argv, argv)]
-    return words[0] == words[1] and info.shard == number
-
-
-def failed_last(environ: Mapping[str, str], asker: str) -> tuple[str, ...]:
-    """The ids of the tests that failed in the last run. UsageError, which names ``asker``, without one."""
-    return _failed(_last(environ, asker))
-
-
-def _last(environ: Mapping[str, str], asker: str) -> EarlierRun:
-    directory = run_directory.state(environ, _working_directory()).latest()
-    if directory is None:
-        raise UsageError(f"{asker}: no earlier run is known here")
-    return journal.read(directory)
-
-
 def _changed(options: argparse.Namespace) -> dict[str, Any]:
     """The options that are not at their defaults."""
     defaults = vars(parse([]))
     return {name: value for name, value in vars(options).items() if value != defaults[name]}
 
 
-def _check_possible(before: Mapping[str, Any]) -> None:
-    """UsageError where the journal of the last run has an option that no command line gives that value."""
-    wrong = wrong_option(before)
-    if wrong is not None:
-        raise UsageError(f"the journal of the last run holds no possible {wrong}; start the run anew")
-
-
 def _kept(options: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
     return {name: options[name] for name in names if name in options}
-
-
-def _failed(run: EarlierRun) -> tuple[str, ...]:
-    """The ids of the tests that failed in a run."""
-    finished = (record for record in run.records if record.status is not Status.ENDED)
-    return summarise(finished).failed_ids
-
-
-def _cut(options: argparse.Namespace, last: RunInfo) -> tuple[int, int] | None:
-    """The shard of the last run, all failures of which run here. UsageError together with ``--shard``."""
-    if last.shard is not None and options.shard is not None:
-        raise UsageError(
-            f"--last-failed: the last run was shard {last.shard_text} already: leave out --shard"
-        )
-    return last.shard
 
 
 def _shuffle(options: argparse.Namespace, earlier: EarlierRun | None) -> int | None:
@@ -393,15 +286,6 @@ def _shuffle(options: argparse.Namespace, earlier: EarlierRun | None) -> int | N
     if earlier is not None and earlier.info.shuffle is not None:
         return earlier.info.shuffle
     return random.SystemRandom().randrange(LARGEST_SEED + 1)
-
-
-def _go_to(directory: Path) -> None:
-    try:
-        os.chdir(directory)
-    except OSError as error:
-        raise UsageError(f"--resume: that run's working directory {directory}: {error.strerror}") from None
-    except ValueError as error:  # a NUL, or characters that no name of a file has
-        raise UsageError(f"--resume: the journal names no working directory: {error}") from None
 
 
 def _settings(options: argparse.Namespace, environ: Mapping[str, str]) -> Settings:
