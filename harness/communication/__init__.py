@@ -9,6 +9,7 @@ asks functions of values. Where to change what:
                           python_groups, tap_state
       arguments           what is read of a call's arguments, and signatures what is noted, reduce_operations
       recorder            numbers, waits and places of calls, and places, python_threads
+      known_groups        which group a call is on, and where that was made
       pending             what a rank can see wrong in its own memory
       call_log            how calls are laid out in memory
       history             what a test may ask of its own rank's calls, and expected what it may demand of them

@@ -1,23 +1,23 @@
 """``Recorder``: writes the communication calls of one rank into its log, with what they were given and where.
 
 It numbers the calls of each group, pairs each with the wait for it, and finds the user's line. What calls it
-is in ``taps.py``. It is called at every collective, so what is the same as before is looked up.
+is in ``taps.py``, what is known of a group in ``known_groups.py``. It is called at every collective, so what
+is the same as before is looked up.
 """
 
 from __future__ import annotations
 
 import re
 import sys
-import weakref
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from harness.calls import UNNAMED, Kind, Signature
+from harness.calls import Kind, Signature
 from harness.communication.arguments import KINDS, Arguments, are_real, key_of
 from harness.communication.call_log import BY_LIBRARY, ENTRIES, OWN_WORK, UNSEEN, CallLog
 from harness.communication.checks import Check
+from harness.communication.known_groups import KnownGroup, KnownGroups
 from harness.communication.pending import PendingCalls
 from harness.communication.places import ObjectCall, Places
 from harness.communication.python_threads import count as python_threads
@@ -33,32 +33,15 @@ REFUSALS = (TypeError, ValueError, NotImplementedError, AssertionError)
 _UNSUPPORTED = re.compile(r"does not support|not supported|not implemented|No backend type associated")
 
 
-class _Group:
-    """What is known of a process group, and how many calls it has had."""
-
-    __slots__ = ("number", "object_call", "of", "sequence", "signature", "signatures")
-
-    def __init__(self, of: weakref.ref[Any], signature: Signature) -> None:
-        self.of = of
-        self.signature = signature  # the group's fields alone
-        self.sequence = 0
-        self.number = 0
-        self.object_call: ObjectCall | None = None  # around the last call
-        self.signatures: dict[Hashable, int] = {}  # of its calls, by what they are given
-
-
 class Recorder:
     """Records one rank's calls; ``members_of`` gives the global ranks of a process group, () if unknown."""
 
     def __init__(self, log: CallLog, members_of: Callable[[Any], tuple[int, ...]]) -> None:
         self._log = log
         self._edition = log.edition
-        self._members_of = members_of
         self._places = Places(log)
-        self._groups: dict[int, _Group] = {}  # by id of the group's object
-        self._by_name: dict[str, _Group] = {}
-        self._made: dict[str, tuple[int, str]] = {}  # group's name -> its generation, and where it was made
-        self._made_there: Counter[tuple[str, tuple[int, ...]]] = Counter()  # groups by line and members
+        self._known = KnownGroups(members_of)
+        self._groups = self._known.by_object  # the same dictionary: one look-up less at each call
         self._open: dict[int, int] = {}  # id of a work handle -> token of the log
         self.not_waited: dict[int, int] = {}  # those of them that the rank does not wait for yet
         self.pending = PendingCalls()  # whose memory is watched
@@ -69,8 +52,8 @@ class Recorder:
 
     def restart(self) -> None:
         """Makes the numbers start from 1 again, because the groups are new ones."""
-        for kept in (self._groups, self._by_name, self._made, self._made_there, self._layouts):
-            kept.clear()
+        self._known.forget()
+        self._layouts.clear()
         self.forget_calls()
 
     def forget_calls(self) -> None:
@@ -82,8 +65,7 @@ class Recorder:
         if self._log.edition != self._edition:
             self._edition = self._log.edition
             self._places.forget_texts()
-            for group in self._by_name.values():
-                group.signatures.clear()
+            self._known.forget_signatures()
 
     # -- calls on a group
 
@@ -105,7 +87,7 @@ class Recorder:
         """
         known = self._groups.get(id(group))
         if known is None or known.of() is not group:
-            known = self._group(group)
+            known = self._known.find(group)
         found = known.signatures.get(key)
         if found is None:
             found = self._signature(known, operation, key, arguments(*given))
@@ -128,7 +110,7 @@ class Recorder:
             flags |= BY_LIBRARY
         return self._log.begin(found, place, sequence, number, python_threads(), not flags & _LATER, flags)
 
-    def _numbers(self, group: _Group, object_call: ObjectCall) -> tuple[int, int]:
+    def _numbers(self, group: KnownGroup, object_call: ObjectCall) -> tuple[int, int]:
         """The numbers in its group of a part of the user's call: by the backend's calls and by the user's."""
         group.sequence += 1
         if not object_call.continues(group.object_call):
@@ -144,7 +126,7 @@ class Recorder:
         place, _ = self._places.find(sys._getframe(1))
         return self._log.begin(self._log.text(signature), place, sequence, sequence, python_threads())
 
-    def _signature(self, group: _Group, operation: str, key: Hashable, arguments: Arguments) -> int:
+    def _signature(self, group: KnownGroup, operation: str, key: Hashable, arguments: Arguments) -> int:
         if not are_real(arguments):
             found = NOT_RECORDED
         else:
@@ -154,7 +136,7 @@ class Recorder:
 
     def _named(
         self,
-        group: _Group,
+        group: KnownGroup,
         operation: str,
         key: Hashable,
         name: str,
@@ -167,32 +149,6 @@ class Recorder:
             made = replace(signature_of(operation, arguments(*given), group.signature), operation=name)
             found = group.signatures[name, key] = self._log.text(made)
         return found
-
-    def _group(self, group: Any) -> _Group:
-        name = _group_name(group)
-        known = self._by_name.get(name)
-        if known is None or known.of() is not group or not known.signature.members:
-            fresh = _Group(weakref.ref(group), self._signature_of_group(group, name))
-            if known is not None and known.signature == fresh.signature:  # another object for the same group
-                fresh.sequence, fresh.number = known.sequence, known.number
-            known = self._by_name[name] = fresh
-        if known.signature.members:  # else it is being made, and torch does not know it yet
-            self._groups[id(group)] = known
-        return known
-
-    def _signature_of_group(self, group: Any, name: str) -> Signature:
-        generation, line = self._made.get(name, (0, ""))
-        default = _is_default(group)
-        return Signature(
-            "?",
-            name,
-            members=self._members_of(group),
-            made_at="" if default else line,
-            default=default,
-            generation=generation,
-            backend=_backend_name(group),
-            timeout_s=_timeout_of(group),
-        )
 
     def returned(self, token: int, work: Any, own_work: bool = False) -> None:
         """Records that the call returned, which ends the call unless there is a work handle.
@@ -310,26 +266,7 @@ class Recorder:
         """Records that the rank begins to make a group; ``waits``: as a member, for the others."""
         self._places.find(sys._getframe(1))
         line = self._places.last.partition(" in ")[0]
-        self._made_there[line, members] += 1
-        nth = self._made_there[line, members]
-        if line and nth > 1 and not default:
-            line += f" (number {nth})"
-        known = self._by_name.get(name)
-        earlier = -1 if known is None else known.signature.generation
-        generation = max(earlier, self._made.get(name, (-1, ""))[0]) + 1
-        self._made[name] = (generation, line)
-        self._by_name.pop(name, None)
-        self._groups.clear()
-        made = Signature(
-            "init_process_group" if default else "new_group",
-            name,
-            Kind.MAKING,
-            members,
-            "" if default else line,
-            default=default,
-            generation=generation,
-            timeout_s=timeout_s,
-        )
+        made = self._known.make(name, members, line, default=default, timeout_s=timeout_s)
         return self._begins(made, waits=waits)
 
     def uses_store(
@@ -362,33 +299,3 @@ class Recorder:
 def key_and_arguments(operation: str, arguments: Arguments) -> tuple[Hashable, Callable[[], Arguments]]:
     """The key of a call whose arguments were read already, and a function that gives them."""
     return key_of(operation, arguments), lambda: arguments
-
-
-def _group_name(group: Any) -> str:
-    try:
-        return str(group.group_name)
-    except RuntimeError:  # a group that was never registered under a name
-        return UNNAMED
-
-
-def _is_default(group: Any) -> bool:
-    try:
-        return bool(group.group_desc == "default_pg")
-    except (AttributeError, RuntimeError):  # a group of Python's without a description
-        return False
-
-
-def _backend_name(group: Any) -> str:
-    try:
-        return str(group.name())
-    except (AttributeError, RuntimeError, NotImplementedError):  # a group without a backend
-        return ""
-
-
-def _timeout_of(group: Any) -> float | None:
-    """After how many seconds the group's calls give up; None where its backend does not say."""
-    try:
-        device = group._device_types[0]
-        return float(group._get_backend(device).options._timeout.total_seconds())
-    except (AttributeError, IndexError, RuntimeError, TypeError):
-        return None

@@ -118,14 +118,6 @@ class RecorderTest(unittest.TestCase):
         self.begin(group=Group("7", "undefined"))
         self.assertRegex(self.calls()[1].signature.made_at, r"^test_recorder.py:\d+$")
 
-    def test_several_made_on_one_line(self) -> None:
-        """They are told apart by their number, where they have the same members."""
-        for name, members in (("1", (0, 1)), ("2", (0, 1)), ("3", (1, 2))):
-            made = self.recorder.makes_group(name, members, default=False, waits=True, timeout_s=None)
-            self.recorder.ended(made)
-        first, second, third = (c.signature.made_at for c in self.calls())
-        self.assertEqual((second, third), (f"{first} (number 2)", first))
-
     def test_traced(self) -> None:
         """A call with stand-ins for tensors is not recorded."""
         stand_in = Arguments((torch.ones(2, device="meta"),))

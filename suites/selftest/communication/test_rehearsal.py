@@ -18,7 +18,7 @@ from harness.communication.rehearsal import ROUNDS, rehearse
 FIRST = {
     *("harness.communication.recorder.makes_group", "harness.communication.recorder.uses_store"),
     *("harness.communication.recorder.began", "harness.communication.recorder.waited"),
-    *("harness.communication.recorder._group", "harness.communication.places._text"),
+    *("harness.communication.known_groups.find", "harness.communication.places._text"),
     *("harness.communication.places._find_owner", "harness.communication.signatures.signature_of"),
     *("harness.communication.call_log.text", "harness.communication.call_log.begin"),
     *("harness.communication.call_log.end", "harness.frames.place", "harness.calls.to_json"),
