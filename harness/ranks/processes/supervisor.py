@@ -1,25 +1,24 @@
-"""The supervisor of rank processes: watches one test's ranks until each has ended, and makes their outcomes.
+"""The supervisor of rank processes: watches one test's ranks until each has ended.
 
 One loop in the calling thread waits for everything at once: reports, exits, output, stack dumps and the next
-deadline. ``deadlines.decide`` decides what to do when; this module only observes and acts.
+deadline. ``deadlines.decide`` decides what to do when; this module looks and acts.
+What was seen of each rank, and the outcome that is made of it, is an ``ObservedRank``.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import selectors
 import signal
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import replace
 
-from harness.calls import Call
 from harness.communication import call_log
-from harness.errors import ProtocolError
 from harness.merging import DEFAULT_RULES, MergeRules
-from harness.outcomes import RankOutcome, Status, SubtestOutcome
-from harness.protocol import Exited, HostLost, Message, Report, SubtestFailed, Swept, decode
+from harness.outcomes import Status
+from harness.protocol import Exited, HostLost, Swept, decode
 from harness.ranks.deadlines import (
     STACKS_QUIET_S,
     Action,
@@ -30,69 +29,16 @@ from harness.ranks.deadlines import (
     decide,
     why_deadlocked,
 )
-from harness.ranks.exit_rules import ended_as, exited_wrongly, hung_at_exit, reported_too_late
 from harness.ranks.job import UNSWEPT, JobResult
 from harness.ranks.processes import stacks
-from harness.ranks.processes.channel import MOST_SUBTESTS
 from harness.ranks.processes.deadlock_watch import LOOK_EVERY_S, DeadlockWatch, WatchedRank
 from harness.ranks.processes.fast_path import CollectedReports
+from harness.ranks.processes.observed_rank import Clock, ObservedRank
 from harness.ranks.processes.output import Output
-from harness.ranks.processes.rank_set import RankLink, RankSet
+from harness.ranks.processes.rank_set import RankSet
 from harness.settings import TIMEOUT_S
-from harness.system import posix
-from harness.system.server_process import STOPPED
 from harness.system.signals import RANK_STACKS
-from harness.wire import MAX_REPORT_BYTES, FrameReader, read_available
-
-# This many reads empty even a pipe of the kernel's largest size, 1 MiB. Output after that is not the rank's,
-# but that of a process which it started and which still prints.
-DRAIN_READS = 16
-
-# What a rank may say of its test. Any other end is for its parent to see.
-_REPORTED = frozenset({Status.PASSED, Status.SKIPPED, Status.FAILED, Status.ERROR, Status.CRASHED})
-_NO_REPORT = "its channel carried something that is no report"
-
-Clock = Callable[[], float]
-
-
-@dataclass(slots=True)
-class _Watched:
-    """The supervisor's record of one rank."""
-
-    link: RankLink
-    output: Output
-    reader: FrameReader = field(default_factory=partial(FrameReader, MAX_REPORT_BYTES))
-    messages: int = 0  # that came on its channel
-    report: RankOutcome | None = None
-    subtests: list[SubtestOutcome] = field(default_factory=list)  # that failed, while there is no report
-    order: int | None = None  # place of its first failure or report among those of all ranks
-    code: int | None = None
-    peak_memory: int | None = None
-    gone: bool = False
-    ended_for: EndReason | None = None  # fixes the outcome of a rank without a report, before any signal
-    too_late: str = ""  # what it reported after that
-    calls: tuple[Call, ...] | None = None  # its communication calls until then, if any
-    deadlocked: bool = False  # when it was to be ended: it waited, and could never go on
-    ended_by_supervisor: bool = False
-    dump: bytearray = field(default_factory=bytearray)
-    protocol_error: str = ""
-    stopped: bool = False  # by a signal, when it was to be ended
-    lost: str = ""  # why its host is gone
-    killed: str = ""  # by whom, perhaps
-
-    @property
-    def settled(self) -> bool:
-        return self.gone or (self.report is not None and not self.protocol_error)
-
-    @property
-    def why_unreported(self) -> str:
-        """What is known of why the rank sent no report."""
-        if self.lost:
-            return self.lost
-        if not self.protocol_error and self.reader.within:
-            return f"{_NO_REPORT}: a part of a message"
-        stopped = f"its process was {STOPPED}" if self.stopped else ""
-        return self.protocol_error or self.too_late or self.killed or stopped
+from harness.wire import FrameReader, read_available
 
 
 class Supervisor:
@@ -111,7 +57,11 @@ class Supervisor:
         heard: CollectedReports | None = None,
     ) -> None:
         self._ranks = ranks
-        self._watched = [_Watched(link, out) for link, out in zip(ranks.links, outputs, strict=True)]
+        places = itertools.count()
+        self._watched = [
+            ObservedRank(link, out, ranks.pids[link.rank], bool(ranks.hosts), started, clock, places.__next__)
+            for link, out in zip(ranks.links, outputs, strict=True)
+        ]
         self._limits = limits
         self._started = started
         self._rules = rules
@@ -120,7 +70,6 @@ class Supervisor:
         self._patient_with = patient_with
         self._heard = heard or CollectedReports()
         self._events = FrameReader()
-        self._order = 0
         self._server_lost = False
         self._last_dump = 0.0
         self._view = SupervisorView(
@@ -138,13 +87,13 @@ class Supervisor:
         with self._selector:
             self._register()
             for rank, data in self._heard.data.items():
-                self._take_reports(self._watched[rank], bytes(data))
+                self._take_heard(self._watched[rank], bytes(data))
             while self._goes_on():
                 continue
         for watched in self._watched:
-            self._drain(watched)
+            watched.drain()
             watched.output.close()
-        outcomes = tuple(self._outcome(w) for w in self._watched)
+        outcomes = tuple(self._ranks.located(w.outcome()) for w in self._watched)
         interrupted = self._view.interrupted is not None
         unswept = (UNSWEPT,) if self._waits_for_sweep() and all(w.gone for w in self._watched) else ()
         return JobResult(outcomes, tuple(self._ranks.swept or ()), self._server_lost, interrupted, unswept)
@@ -182,7 +131,7 @@ class Supervisor:
         if step.action is not Action.WAIT:
             return 0.0
         until = min(step.until, self._look_at) if self._looks_for_deadlocks() else step.until
-        awaited = any(w.ended_for is not None and not w.gone and not w.dump for w in self._watched)
+        awaited = any(w.doomed and not w.dump for w in self._watched)
         if (
             self._view.stacks_since is not None
             and self._view.ended is None
@@ -219,115 +168,37 @@ class Supervisor:
         for watched in (self._watched[rank] for rank in ranks):
             if not watched.gone:
                 self._read_reports(watched)
-                self._drain(watched)
-                watched.lost = why
-                self._settle(watched)
-                watched.gone = True
+                watched.lose(why)
 
     def _take_exit(self, message: Exited) -> None:
         watched = self._watched[message.rank]
         self._read_reports(watched)  # a report that the rank sent before its exit counts, and comes first
-        self._drain(watched)
-        watched.code, watched.peak_memory = message.code, message.peak_memory
-        if not watched.ended_by_supervisor:
-            watched.killed = self._ranks.why_killed(message.code)
-        self._settle(watched)
-        watched.gone = True
+        killed = "" if watched.ended_by_supervisor else self._ranks.why_killed(message.code)
+        watched.exited(message.code, message.peak_memory, killed)
 
-    def _settle(self, watched: _Watched) -> None:
-        """Gives a rank that ended without a report an outcome: it crashed, or the supervisor ended it."""
-        if watched.report is None:
-            status = ended_as(watched.ended_for) or Status.CRASHED
-            status = Status.DEADLOCKED if watched.deadlocked else status
-            self._note(watched, self._unreported(watched, status, watched.why_unreported))
-
-    def _unreported(self, watched: _Watched, status: Status, note: str) -> RankOutcome:
-        """The outcome of a rank that sent no report."""
-        began_s = max(self._started, call_log.read_head(watched.link.log).began_s or 0.0)
-        return RankOutcome(
-            watched.link.rank,
-            status,
-            subtests=tuple(watched.subtests),
-            exit_code=watched.code,
-            note=note,
-            started_s=began_s,
-            duration_s=max(0.0, self._clock() - began_s),
-        )
-
-    def _read_reports(self, watched: _Watched) -> None:
+    def _read_reports(self, watched: ObservedRank) -> None:
         """Reads all that the channel holds; stops watching it at its end or after an invalid frame."""
-        while watched.protocol_error == "":
-            data = read_available(watched.link.channel.fileno())
-            if not data:
-                if data is None:
-                    self._forget(watched.link.channel)
-                return
-            self._take_reports(watched, data)
-
-    def _take_reports(self, watched: _Watched, data: bytes) -> None:
-        try:
-            for frame in watched.reader.feed(data):
-                self._take_message(watched, decode(frame))
-        except ProtocolError as error:
-            watched.protocol_error = f"{_NO_REPORT}: {error}"[:300]
+        if not watched.read_reports():
             self._forget(watched.link.channel)
 
-    def _take_message(self, watched: _Watched, message: Message) -> None:
-        """Records what a rank says; ProtocolError for what no rank says, or for more than a rank says."""
-        watched.messages += 1
-        if watched.messages > MOST_SUBTESTS + 1:
-            raise ProtocolError(f"more than {MOST_SUBTESTS} failed sub-tests and a report")
-        if isinstance(message, Report) and message.outcome.rank == watched.link.rank:
-            if message.outcome.status not in _REPORTED:
-                raise ProtocolError(f"a report of {message.outcome.status.value}")
-            self._take_report(watched, message.outcome)
-        elif isinstance(message, SubtestFailed) and message.rank == watched.link.rank:
-            self._note_subtest(watched, message.subtest)
-        else:
-            raise ProtocolError(f"a rank sent {type(message).__name__}")
-
-    def _take_report(self, watched: _Watched, outcome: RankOutcome) -> None:
-        """Takes a rank's first report, unless its outcome is fixed already.
-
-        A signal that asks for a stack interrupts a system call of the rank, which then may pass or fail for
-        no other reason. So what is reported after that is a note only.
-        """
-        if watched.report is None and watched.ended_for is not None:
-            watched.too_late = watched.too_late or reported_too_late(outcome)
-        elif watched.report is None:
-            self._note(watched, outcome)
-
-    def _note(self, watched: _Watched, outcome: RankOutcome) -> None:
-        watched.report = replace(outcome, order=self._place(watched), at_s=self._clock())
-
-    def _note_subtest(self, watched: _Watched, subtest: SubtestOutcome) -> None:
-        """Records a failed sub-test, which starts no grace period: the rank and its peers go on.
-
-        One that fails after the rank's outcome was fixed is ignored.
-        """
-        if watched.ended_for is None:
-            watched.subtests.append(subtest)
-            self._place(watched)
-
-    def _place(self, watched: _Watched) -> int:
-        """The rank's place in the order in which ranks first failed or reported."""
-        if watched.order is None:
-            watched.order = self._order
-            self._order += 1
-        return watched.order
+    def _take_heard(self, watched: ObservedRank, data: bytes) -> None:
+        """Takes what the fast path had read of a channel; more of it is read in its turn."""
+        watched.take(data)
+        if watched.protocol_error:
+            self._forget(watched.link.channel)
 
     def _forget(self, what: object) -> None:
         if what in self._selector.get_map():
             self._selector.unregister(what)  # type: ignore[arg-type]  # a socket or descriptor that we registered
 
-    def _take_output(self, watched: _Watched) -> None:
+    def _take_output(self, watched: ObservedRank) -> None:
         data = read_available(watched.link.output)
         if data is None:
             self._forget(watched.link.output)
         else:
             watched.output.feed(data)
 
-    def _take_stack(self, watched: _Watched) -> None:
+    def _take_stack(self, watched: ObservedRank) -> None:
         data = read_available(watched.link.stack)
         if data is None:
             self._forget(watched.link.stack)
@@ -335,23 +206,13 @@ class Supervisor:
             watched.dump += data
             self._last_dump = self._clock()
 
-    def _drain(self, watched: _Watched) -> None:
-        """Reads what the pipes hold now; a process that the rank left may keep them open for longer."""
-        for _ in range(DRAIN_READS):
-            output, dump = read_available(watched.link.output), read_available(watched.link.stack)
-            if not (output or dump):
-                return
-            watched.output.feed(output or b"")
-            watched.dump += dump or b""
-
     # -- deciding
 
     def _decide(self) -> NextStep:
-        # A rank whose channel carried an invalid frame will never report: it counts as failed from now on.
-        bad = [w for w in self._watched if self._is_bad(w)]
+        bad = any(w.is_bad(self._rules) for w in self._watched)
         skips = [w.report for w in self._watched if w.report and w.report.status is Status.SKIPPED]
         now = self._clock()
-        doomed = any(w.ended_for is not None and not w.gone for w in self._watched)
+        doomed = any(w.doomed for w in self._watched)
         all_gone = all(w.gone for w in self._watched)  # only the server's Swept message is still missing
         if (
             self._keep
@@ -387,8 +248,7 @@ class Supervisor:
 
     def _look_for_deadlocks(self, now: float) -> None:
         """Has the ranks ended where some can never go on; after a failure or a skip, where none can."""
-        remote = bool(self._ranks.hosts)
-        ranks = [WatchedRank(w.link.rank, w.link.log, self._pid(w), w.settled, remote) for w in self._watched]
+        ranks = [WatchedRank(w.link.rank, w.link.log, w.pid, w.settled, w.remote) for w in self._watched]
         until = self._view.started + self._limits.timeout_s
         if math.isinf(until):  # of a run without a deadline, a call that gives up soon is no deadlock either
             until = now + TIMEOUT_S
@@ -412,23 +272,8 @@ class Supervisor:
     def _waits_for_sweep(self) -> bool:
         return self._ranks.swept is None and not self._server_lost
 
-    def _is_bad(self, watched: _Watched) -> bool:
-        if watched.protocol_error:
-            return True
-        report = watched.report
-        if report is None or watched.ended_for is not None:
-            return False
-        if report.status is not Status.CRASHED:
-            return report.bad
-        if self._rules.any_exit:
-            return False
-        # A rank that has reported sys.exit but not yet exited may still exit with the expected code.
-        return self._rules.expected_exit is None or (
-            watched.gone and watched.code != self._rules.expected_exit
-        )
-
     def _all_dumped(self, now: float) -> bool:
-        doomed = [w for w in self._watched if w.ended_for is not None and not w.gone]
+        doomed = [w for w in self._watched if w.doomed]
         if all(stacks.looks_complete(bytes(w.dump)) or not doomed for w in doomed):
             return True
         return (
@@ -473,16 +318,9 @@ class Supervisor:
             if not w.gone and (why in (EndReason.EXIT, EndReason.INTERRUPT) or not w.settled)
         ]
         for watched in doomed:
-            watched.ended_for = why
-            watched.calls = call_log.read(watched.link.log)
+            watched.fix(why)
         for watched in doomed:
             self._ranks.signal(watched.link.rank, RANK_STACKS)
-
-    def _is_stopped(self, watched: _Watched) -> bool:
-        if not self._ranks.hosts:
-            return posix.is_stopped(self._pid(watched))
-        seen = call_log.read_observation(watched.link.log)
-        return seen is not None and seen.stopped
 
     def _end(self) -> None:
         """Sends SIGTERM to the marked ranks; releases the others, which have reported."""
@@ -493,7 +331,7 @@ class Supervisor:
                 self._ranks.release(watched.link.rank)
             else:
                 watched.ended_by_supervisor = True
-                watched.stopped = self._is_stopped(watched)
+                watched.stopped = watched.is_stopped()
                 self._ranks.signal(watched.link.rank, signal.SIGTERM)
 
     def _kill(self) -> None:
@@ -502,35 +340,6 @@ class Supervisor:
                 watched.ended_by_supervisor = True  # the supervisor causes its exit code from now on
                 self._ranks.signal(watched.link.rank, signal.SIGKILL, group=True)
 
-    # -- concluding
 
-    def _outcome(self, watched: _Watched) -> RankOutcome:
-        report = watched.report
-        if report is None:  # still alive, even after SIGKILL
-            report = self._unreported(watched, Status.TIMED_OUT, "does not die")
-            report = replace(report, order=self._place(watched))
-        if watched.ended_for is EndReason.EXIT:
-            report = hung_at_exit(report)
-        elif exited_wrongly(report, watched.code, watched.ended_by_supervisor):
-            note = "; ".join(filter(None, (f"after its test had {report.status.value}", watched.killed)))
-            report = replace(report, status=Status.CRASHED, phase="exit", note=note)
-        if watched.protocol_error:
-            report = replace(report, status=Status.CRASHED, note=watched.protocol_error)
-        report = replace(
-            report,
-            exit_code=watched.code if watched.gone else report.exit_code,
-            peak_memory=watched.peak_memory,
-            pid=report.pid or self._pid(watched),
-            output=watched.output.text(),
-            log=str(watched.output.log_path) if watched.output.log_path else None,
-            stack=stacks.readable(bytes(watched.dump)),
-            calls=call_log.read(watched.link.log) if watched.calls is None else watched.calls,
-        )
-        return self._ranks.located(report)
-
-    def _pid(self, watched: _Watched) -> int:
-        return self._ranks.pids[watched.link.rank]
-
-
-def _bind(method: Callable[[_Watched], None], watched: _Watched) -> Callable[[], None]:
+def _bind(method: Callable[[ObservedRank], None], watched: ObservedRank) -> Callable[[], None]:
     return lambda: method(watched)

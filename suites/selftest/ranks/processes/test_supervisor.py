@@ -18,7 +18,7 @@ from harness.calls import Signature
 from harness.communication import call_log
 from harness.merging import MergeRules, merge
 from harness.outcomes import ErrorInfo, RankOutcome, Status, SubtestOutcome
-from harness.protocol import Report, SubtestFailed, encode
+from harness.protocol import Report, encode
 from harness.ranks.deadlines import Limits
 from harness.ranks.job import UNSWEPT, JobResult
 from harness.ranks.processes.output import Output
@@ -326,22 +326,6 @@ class SupervisorTest(unittest.TestCase):
         mine = [what for rank, what in self.ranks.told if rank == 1]
         self.assertEqual(mine, [RANK_STACKS, signal.SIGTERM, signal.SIGKILL])
 
-    def test_how_long_a_rank_without_a_report_took(self) -> None:
-        """From when it began the test, or was started, to its end: no rank that hangs took no time."""
-        for began_s, expected_s in ((None, 100.0), (90.0, 100.0), (101.5, 101.5)):
-            with self.subTest(began_s=began_s):
-                self.ranks, seconds = Played(2), itertools.count(100.0)
-                self.addCleanup(self.ranks.close)
-                self.ranks.says(0, Status.PASSED)
-                self.leaves_when_released(0)
-                self.dies_of(1, signal.SIGTERM)
-                head = call_log.Head(0, 0, began_s)
-                with mock.patch.object(call_log, "read_head", lambda log, head=head: head):
-                    hung = self.watch(clock=functools.partial(next, seconds)).outcomes[1]
-                self.assertIs(hung.status, Status.TIMED_OUT)
-                self.assertEqual(hung.started_s, expected_s)
-                self.assertGreater(hung.duration_s, 1.0)
-
     def test_does_not_die(self) -> None:
         """If a rank survives even SIGKILL, the supervisor gives up and says so."""
         self.ranks.says(0, Status.PASSED)
@@ -440,25 +424,6 @@ class SupervisorTest(unittest.TestCase):
         watched = self.watch()
         self.assertEqual(self.statuses(watched), [Status.PASSED, Status.CRASHED])
         self.assertIn("no report", watched.outcomes[1].note)
-
-    def test_sub_test_of_another(self) -> None:
-        """A rank that sends a sub-test of another rank is believed no more."""
-        self.ranks.says(0, Status.PASSED)
-        self.leaves_when_released(0)
-        self.ranks.sends(1, encode(SubtestFailed(0, SUBTEST)))
-        self.dies_of(1, signal.SIGTERM)
-        watched = self.watch()
-        self.assertEqual(self.statuses(watched), [Status.PASSED, Status.CRASHED])
-        self.assertIn("SubtestFailed", watched.outcomes[1].note)
-
-    def test_second_report(self) -> None:
-        """The first report of a rank counts."""
-        self.ranks.says(1, Status.FAILED, error=FAILURE)
-        self.ranks.says(1, Status.PASSED)
-        self.ranks.says(0, Status.PASSED)
-        self.leaves_when_released(0)
-        self.leaves_when_released(1, code=10)
-        self.assertEqual(self.statuses(self.watch()), [Status.PASSED, Status.FAILED])
 
     def test_server_lost(self) -> None:
         """If the server is lost, no rank is waited for, and earlier reports are kept."""
