@@ -1,9 +1,9 @@
 """The environment variables of the harness, the default timeout and graces, and ``Settings``, their value.
 
-``EnvVar`` has the names; ``VARIABLES`` is the list that ``--help`` and ``docs/variables.rst`` show. The
-durations are defaults; what the supervisor does when one is over is decided in ``harness.ranks.deadlines``.
-The variables that name a shard are in ``harness.runner.shard_variables``, those of thread counts in
-``harness.system.intra_op_threads``.
+``EnvVar`` has the names; ``harness.variables`` lists them with their meanings, and ``harness.setting_values``
+parses their values. The durations are defaults; what the supervisor does when one is over is decided in
+``harness.ranks.deadlines``. The variables that name a shard are in ``harness.runner.shard_variables``, those
+of thread counts in ``harness.system.intra_op_threads``.
 
 The library reads them in any process: under ``run_tests.py``, ``unittest`` or ``pytest``, in a worker and in
 a rank. ``run_tests.py`` passes its flags to its workers as these variables (``Settings.to_environ``). This
@@ -17,6 +17,19 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from harness.errors import UsageError
+from harness.setting_values import (
+    LONGEST_S,
+    duration,
+    name_of_backend,
+    name_of_device,
+    name_of_module,
+    one_of,
+    positive_seconds,
+    seed_number,
+    timeout_multiplier,
+    whole_number,
+    whole_number_above_0,
+)
 
 # Seconds. Long enough for the slowest compile test on a loaded two-core machine, short enough that a hang
 # does not take most of the run's time.
@@ -31,18 +44,10 @@ EXIT_GRACE_S = 10.0
 SKIP_GRACE_S = 10.0
 # Seconds. A host that works says something each second; one whose network stalls for some may come back.
 HOST_TIMEOUT_S = 20.0
-# Seconds. Python's selectors count milliseconds in 32 bits; a week is below that and longer than any test.
-LONGEST_S = 7 * 24 * 3600.0
 assert GRACE_S < SKIP_GRACE_S <= EXIT_GRACE_S < TIMEOUT_S < LONGEST_S
-
-# What deadlines are multiplied by at most: an emulator is some hundred times slower than the machine.
-LARGEST_MULTIPLIER = 1000
 
 # torch.testing's own default, so that a ported test draws the numbers that it drew before.
 SEED = 1234
-# numpy.random.seed takes 32 bits; torch and random take more.
-LARGEST_SEED = 2**32 - 1
-
 LAUNCHERS = ("forkserver", "spawn", "external")
 TOO_FEW_RANKS = ("error", "skip")
 RANK_OUTPUTS = ("capture", "stream", "raw")
@@ -114,141 +119,6 @@ BUILD_SERVICE_VARIABLES = ("HARNESS_ACCOUNT_ID", "HARNESS_BUILD_ID")
 
 
 @dataclass(frozen=True, slots=True)
-class Variable:
-    """An environment variable that the harness reads, as ``--help`` and ``docs/variables.rst`` list it."""
-
-    name: str
-    values: str
-    meaning: str
-
-
-VARIABLES = (
-    Variable(
-        EnvVar.TIMEOUT, f"seconds, default {TIMEOUT_S:g}", "deadline of a test that sets none by @timeout"
-    ),
-    Variable(EnvVar.UPSTREAM_TIMEOUT, "seconds", "the same, under upstream's name"),
-    Variable(
-        EnvVar.TIMEOUT_MULTIPLIER,
-        "number, default 1",
-        "multiplies every test's deadline, those by @timeout too: for slow or busy machines",
-    ),
-    Variable(EnvVar.SEED, f"0 to {LARGEST_SEED}, default {SEED}", "seed of every random generator"),
-    Variable(
-        EnvVar.LAUNCHER,
-        "|".join(LAUNCHERS),
-        "how ranks start; unset: the fastest that is safe here",
-    ),
-    Variable(EnvVar.RANKS, "|".join(RANK_MODES), "what ranks are, where the class allows it"),
-    Variable(
-        EnvVar.TOO_FEW_RANKS,
-        "|".join(TOO_FEW_RANKS),
-        "what a test becomes that asks for more ranks than somebody else has started; default error",
-    ),
-    Variable(
-        EnvVar.RANK_OUTPUT,
-        "|".join(RANK_OUTPUTS),
-        "keep what ranks print, show its lines with the rank in front, or show it as it comes",
-    ),
-    Variable(
-        EnvVar.STRICT,
-        "0|1, default 0",
-        "a test that leaves processes behind, or kept ranks changed, is an error",
-    ),
-    Variable(
-        EnvVar.COMM_CHECK,
-        "|".join(COMM_CHECKS),
-        "what is wrong with ranks' communication; unset: arguments that differ are errors, the rest "
-        "warnings; values: all warnings, and wrong results are errors",
-    ),
-    Variable(
-        EnvVar.LOG_DIR,
-        "directory",
-        "where each rank's output is kept; unset: nowhere, failures quote its end",
-    ),
-    Variable(
-        EnvVar.GRACE, f"seconds, default {GRACE_S:g}", "for peers to report after a rank's first failure"
-    ),
-    Variable(
-        EnvVar.EXIT_GRACE, f"seconds, default {EXIT_GRACE_S:g}", "for ranks to leave after all have reported"
-    ),
-    Variable(
-        EnvVar.SKIP_GRACE, f"seconds, default {SKIP_GRACE_S:g}", "for peers to report after a rank skipped"
-    ),
-    Variable(EnvVar.PDB_RANK, "rank", "that rank gets the terminal, and no deadline is kept"),
-    Variable(EnvVar.DROP_IN, "1", "what --drop-in and harness.dropin set for the processes that they start"),
-    Variable(
-        EnvVar.EXAMPLES, "number", "random examples of each property test; unset: few, the same each time"
-    ),
-    Variable(EnvVar.SLOW, "1", "the exhaustive operator and module sweeps run too"),
-    Variable(EnvVar.ACCEPT, "1", "expected outputs are rewritten in the tests' sources"),
-    Variable(EnvVar.WORLD_SIZE, "number", "ranks that skip_if_lt_x_gpu and the like reckon with"),
-    Variable(EnvVar.BACKEND, "gloo|nccl|...", "the backend that they reckon with"),
-    Variable(EnvVar.TARGET_BACKEND, "name, default gloo", "the backend that the suites test"),
-    Variable(EnvVar.TARGET_DEVICE, "type, default cpu", "the device type that they test it on"),
-    Variable(
-        EnvVar.PLUGIN,
-        "module",
-        "registers that backend or device, and has its TARGET; imported before tests run",
-    ),
-    Variable(
-        EnvVar.CONFORMANCE,
-        "directory",
-        "where tests record the cells that they try; set by --report conformance",
-    ),
-    Variable(
-        EnvVar.STATE_DIR,
-        f"directory, default {STATE_DIRECTORY}",
-        "where run_tests.py keeps caches and runs",
-    ),
-    Variable(
-        EnvVar.CONFIG,
-        "file or none",
-        "the configuration file, or no file; unset: the nearest torch-harness.toml or pyproject.toml",
-    ),
-    Variable(EnvVar.PROFILE, "name", "the profile of the configuration file that holds"),
-    Variable(EnvVar.HOSTS, "set by --hosts", "the hosts on which the tests' ranks are started"),
-    Variable(EnvVar.KEY, "text", "the key by which the hosts of a run know each other, the same on all"),
-    Variable(EnvVar.KEY_FILE, "file", "the same, in a file that only its owner can read"),
-    Variable(
-        EnvVar.PLACEMENT,
-        "|".join(PLACEMENTS),
-        "a test's ranks on as few hosts as have room for them, or on as many as there are",
-    ),
-    Variable(
-        EnvVar.HOST_TIMEOUT,
-        f"seconds, default {HOST_TIMEOUT_S:g}",
-        "a host that says nothing for so long is lost",
-    ),
-)
-
-# The variables that can change a test's verdict; a run that resumes another one takes its values.
-VERDICT_VARIABLES = (
-    EnvVar.TIMEOUT,
-    EnvVar.UPSTREAM_TIMEOUT,
-    EnvVar.TIMEOUT_MULTIPLIER,
-    EnvVar.SEED,
-    EnvVar.LAUNCHER,
-    EnvVar.RANKS,
-    EnvVar.TOO_FEW_RANKS,
-    EnvVar.STRICT,
-    EnvVar.COMM_CHECK,
-    EnvVar.GRACE,
-    EnvVar.EXIT_GRACE,
-    EnvVar.SKIP_GRACE,
-    EnvVar.DROP_IN,
-    EnvVar.EXAMPLES,
-    EnvVar.SLOW,
-    EnvVar.WORLD_SIZE,
-    EnvVar.BACKEND,
-    EnvVar.TARGET_BACKEND,
-    EnvVar.TARGET_DEVICE,
-    EnvVar.PLUGIN,
-    EnvVar.CONFIG,
-    EnvVar.PROFILE,
-)
-
-
-@dataclass(frozen=True, slots=True)
 class Settings:
     """The settings of this process. Durations in seconds, all finite.
 
@@ -302,19 +172,19 @@ class Settings:
             timeout_s=read(
                 EnvVar.TIMEOUT, positive_seconds, read(EnvVar.UPSTREAM_TIMEOUT, positive_seconds, TIMEOUT_S)
             ),
-            seed=read(EnvVar.SEED, _seed, SEED),
-            launcher=read(EnvVar.LAUNCHER, _one_of(LAUNCHERS), None),
-            ranks=read(EnvVar.RANKS, _one_of(RANK_MODES), None),
-            too_few_ranks=read(EnvVar.TOO_FEW_RANKS, _one_of(TOO_FEW_RANKS), "error"),
-            rank_output=read(EnvVar.RANK_OUTPUT, _one_of(RANK_OUTPUTS), "capture"),
-            strict=read(EnvVar.STRICT, _one_of(("0", "1")), "0") == "1",
-            comm_check=read(EnvVar.COMM_CHECK, _one_of(COMM_CHECKS), ""),
+            seed=read(EnvVar.SEED, seed_number, SEED),
+            launcher=read(EnvVar.LAUNCHER, one_of(LAUNCHERS), None),
+            ranks=read(EnvVar.RANKS, one_of(RANK_MODES), None),
+            too_few_ranks=read(EnvVar.TOO_FEW_RANKS, one_of(TOO_FEW_RANKS), "error"),
+            rank_output=read(EnvVar.RANK_OUTPUT, one_of(RANK_OUTPUTS), "capture"),
+            strict=read(EnvVar.STRICT, one_of(("0", "1")), "0") == "1",
+            comm_check=read(EnvVar.COMM_CHECK, one_of(COMM_CHECKS), ""),
             log_dir=environ.get(EnvVar.LOG_DIR) or None,
-            grace_s=read(EnvVar.GRACE, _duration, GRACE_S),
-            exit_grace_s=read(EnvVar.EXIT_GRACE, _duration, EXIT_GRACE_S),
-            skip_grace_s=read(EnvVar.SKIP_GRACE, _duration, SKIP_GRACE_S),
+            grace_s=read(EnvVar.GRACE, duration, GRACE_S),
+            exit_grace_s=read(EnvVar.EXIT_GRACE, duration, EXIT_GRACE_S),
+            skip_grace_s=read(EnvVar.SKIP_GRACE, duration, SKIP_GRACE_S),
             pdb_rank=debugged_rank(environ),
-            examples=read(EnvVar.EXAMPLES, _counted, None),
+            examples=read(EnvVar.EXAMPLES, whole_number_above_0, None),
             slow=slow_wanted(environ),
             timeout_multiplier=read(EnvVar.TIMEOUT_MULTIPLIER, timeout_multiplier, 1.0),
             backend=read(EnvVar.TARGET_BACKEND, name_of_backend, None),
@@ -323,7 +193,7 @@ class Settings:
             conformance=environ.get(EnvVar.CONFORMANCE) or None,
             test_timeout_s=read(EnvVar.TEST_TIMEOUT, positive_seconds, None),
             hosts=environ.get(EnvVar.HOSTS, ""),
-            placement=read(EnvVar.PLACEMENT, _one_of(PLACEMENTS), PLACEMENTS[0]),
+            placement=read(EnvVar.PLACEMENT, one_of(PLACEMENTS), PLACEMENTS[0]),
             host_timeout_s=read(EnvVar.HOST_TIMEOUT, positive_seconds, HOST_TIMEOUT_S),
         )
 
@@ -390,7 +260,7 @@ def debugged_rank(environ: Mapping[str, str]) -> int | None:
 
     UsageError where the value is not a whole number.
     """
-    return _Reader(environ)(EnvVar.PDB_RANK, _whole, None)
+    return _Reader(environ)(EnvVar.PDB_RANK, whole_number, None)
 
 
 class _Reader:
@@ -407,91 +277,3 @@ class _Reader:
             return parse(text)
         except ValueError as error:
             raise UsageError(f"{name}={text!r}: {error}") from None
-
-
-def _duration(text: str) -> float:
-    """Parses seconds, 0 or more; the ValueError says what to write."""
-    seconds = _number(text)
-    if not 0 <= seconds <= LONGEST_S:
-        raise ValueError(f"write a number of seconds from 0 to {LONGEST_S:.0f}")
-    return seconds
-
-
-def positive_seconds(text: str) -> float:
-    """Parses seconds above 0, for a deadline; the ValueError says what to write."""
-    seconds = _number(text)
-    if not 0 < seconds <= LONGEST_S:
-        raise ValueError(f"write a number of seconds above 0, up to {LONGEST_S:.0f}")
-    return seconds
-
-
-def timeout_multiplier(text: str) -> float:
-    """Parses what deadlines are multiplied by; the ValueError says what to write."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number <= LARGEST_MULTIPLIER:
-        raise ValueError(f"write a number above 0, up to {LARGEST_MULTIPLIER}")
-    return number
-
-
-def name_of_backend(text: str) -> str:
-    """Parses the name of a backend, which torch has in lower case; the ValueError says what to write."""
-    if not text.isidentifier():
-        raise ValueError("write the name of one backend, such as gloo")
-    return text.lower()
-
-
-def name_of_device(text: str) -> str:
-    """Parses a device type, without an index; the ValueError says what to write."""
-    if not text.isidentifier():
-        raise ValueError("write a device type without an index, such as cpu")
-    return text
-
-
-def name_of_module(text: str) -> str:
-    """Parses the full name of a module; the ValueError says what to write."""
-    if not all(part.isidentifier() for part in text.split(".")):
-        raise ValueError("write the full name of a module, such as package.module")
-    return text
-
-
-def _number(text: str) -> float:
-    """Parses a number; infinity and NaN, which are numbers to ``float``, are within no bounds."""
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError("write a number of seconds") from None
-
-
-def _whole(text: str) -> int:
-    """Parses a number of ASCII digits; the ValueError says what to write."""
-    if not (text.isascii() and text.isdigit()):
-        raise ValueError("write a whole number, 0 or more")
-    return int(text)
-
-
-def _counted(text: str) -> int:
-    number = _whole(text)
-    if number == 0:
-        raise ValueError("write a whole number, 1 or more")
-    return number
-
-
-def _seed(text: str) -> int:
-    number = _whole(text)
-    if number > LARGEST_SEED:
-        raise ValueError(f"write a whole number from 0 to {LARGEST_SEED}")
-    return number
-
-
-def _one_of(choices: tuple[str, ...]) -> Callable[[str], str]:
-    """A parser that accepts only ``choices``, exactly as they are written."""
-
-    def parse(text: str) -> str:
-        if text not in choices:
-            raise ValueError(f"write one of {', '.join(choices)}")
-        return text
-
-    return parse

@@ -31,7 +31,8 @@ if __package__ in (None, ""):  # started by its path: the tree is not on sys.pat
 from harness.errors import UsageError
 from harness.record import TestRecord
 from harness.runner import journal
-from harness.settings import LARGEST_SEED, EnvVar
+from harness.setting_values import LARGEST_SEED
+from harness.settings import EnvVar
 from harness.system import processors
 from tools.machine_load import machine_load
 from tools.soak_rounds import SUITES, Result, Round, Soak, draw, judge, report

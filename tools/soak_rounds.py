@@ -15,7 +15,7 @@ from harness.outcomes import Status
 from harness.record import TestRecord
 from harness.report.summary import Summary
 from harness.runner.exit_codes import ExitCode
-from harness.settings import LARGEST_SEED
+from harness.setting_values import LARGEST_SEED
 
 # The name that stands for every standard suite, which run_tests.py runs if it is given none.
 SUITES = "suites"

@@ -15,7 +15,8 @@ from typing import Any
 
 from harness.configuration.keys import check_names, check_setting, shown
 from harness.errors import UsageError
-from harness.settings import LONGEST_S, RANK_MODES, EnvVar
+from harness.setting_values import LONGEST_S
+from harness.settings import RANK_MODES, EnvVar
 
 FIXED, EXPONENTIAL = "fixed", "exponential"
 # More attempts at one test, or processors for it, are a typing error.

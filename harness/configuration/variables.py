@@ -14,7 +14,8 @@ from harness.configuration import configuration, document
 from harness.configuration.configuration import Configuration
 from harness.configuration.similar import perhaps, similar
 from harness.errors import UsageError
-from harness.settings import BUILD_SERVICE_VARIABLES, VARIABLES, EnvVar
+from harness.settings import BUILD_SERVICE_VARIABLES, EnvVar
+from harness.variables import VARIABLES
 
 PREFIX = "HARNESS_"
 # The value of HARNESS_CONFIG with which no file is read.

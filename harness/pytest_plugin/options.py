@@ -15,16 +15,8 @@ from typing import Any, Protocol
 
 from harness.configuration.configuration import Configuration
 from harness.errors import UsageError
-from harness.settings import (
-    COMM_CHECKS,
-    LARGEST_SEED,
-    LAUNCHERS,
-    RANK_MODES,
-    RANK_OUTPUTS,
-    TIMEOUT_S,
-    EnvVar,
-    Settings,
-)
+from harness.setting_values import LARGEST_SEED
+from harness.settings import COMM_CHECKS, LAUNCHERS, RANK_MODES, RANK_OUTPUTS, TIMEOUT_S, EnvVar, Settings
 
 GROUP = "torch-harness"
 

@@ -9,7 +9,8 @@ from typing import NoReturn
 
 from harness.errors import UsageError
 from harness.run.torchrun_variables import NAMES
-from harness.settings import RANK_OUTPUTS, EnvVar, positive_seconds
+from harness.setting_values import positive_seconds
+from harness.settings import RANK_OUTPUTS, EnvVar
 
 # More ranks on one machine are a typing error.
 MOST_RANKS = 4096

@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness.runner import bazel
 from harness.runner.exit_codes import MEANINGS
 from harness.runner.shard_variables import FAMILIES, SLURM, SLURM_MIN, SLURM_STEP, STATUS_FILE
-from harness.settings import VARIABLES
+from harness.variables import VARIABLES
 
 DESCRIPTION = """\
 Runs the conformance suites, or the tests that are named, in worker processes.

@@ -25,8 +25,10 @@ from harness.runner.option_values import given, of_file
 from harness.runner.options import TREE_PROGRAM, parse
 from harness.runner.plan import Policy
 from harness.runner.time_limits import TimeLimits, time_limits
-from harness.settings import LARGEST_SEED, VERDICT_VARIABLES, EnvVar, Settings, timeout_given
+from harness.setting_values import LARGEST_SEED
+from harness.settings import EnvVar, Settings, timeout_given
 from harness.system import accelerators, processors
+from harness.variables import VERDICT_VARIABLES
 
 
 @dataclass(frozen=True, slots=True)

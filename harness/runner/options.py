@@ -14,18 +14,15 @@ from harness.errors import UsageError
 from harness.runner.completion import SHELLS, PrintCompletion
 from harness.runner.expression import any_of
 from harness.runner.help_text import DESCRIPTION, epilog
-from harness.settings import (
+from harness.setting_values import (
     LARGEST_SEED,
-    PLACEMENTS,
-    RANK_MODES,
-    TIMEOUT_S,
-    EnvVar,
     name_of_backend,
     name_of_device,
     name_of_module,
     positive_seconds,
     timeout_multiplier,
 )
+from harness.settings import PLACEMENTS, RANK_MODES, TIMEOUT_S, EnvVar
 
 TREE_PROGRAM = "run_tests.py"
 INSTALLED_PROGRAM = "torch-harness"

@@ -34,6 +34,8 @@ VALUES = (
         "outcomes",
         "errors",
         "settings",
+        "setting_values",
+        "variables",
         "environment",
         "record",
         "plain_fields",

@@ -10,21 +10,19 @@ import unittest
 from hypothesis import strategies as st
 
 from harness.errors import UsageError
+from harness.setting_values import LARGEST_MULTIPLIER, LARGEST_SEED, LONGEST_S
 from harness.settings import (
-    LARGEST_MULTIPLIER,
-    LARGEST_SEED,
     LAUNCHERS,
-    LONGEST_S,
     RANK_MODES,
     RANK_OUTPUTS,
     TOO_FEW_RANKS,
-    VARIABLES,
     EnvVar,
     Settings,
     debugged_rank,
     slow_wanted,
     timeout_given,
 )
+from harness.variables import VARIABLES
 from suites.selftest.properties import given
 from suites.selftest.sources import spelled_outside
 
@@ -161,24 +159,12 @@ class ToEnvironTest(unittest.TestCase):
 
 
 class NamesTest(unittest.TestCase):
-    """``EnvVar`` and ``VARIABLES``: each name once, and in no other file."""
-
-    names = frozenset(value for name, value in vars(EnvVar).items() if not name.startswith("_"))
-
-    def test_every_name_but_the_internal_ones_is_documented(self) -> None:
-        """``VARIABLES``, which ``--help`` and the pages show, lacks only what users do not set."""
-        documented = [variable.name for variable in VARIABLES]
-        self.assertEqual(
-            sorted(documented),
-            sorted(
-                self.names
-                - {EnvVar.WORKER, EnvVar.TEST_TIMEOUT, EnvVar.STORE, EnvVar.NO_SHARED_FILE, EnvVar.HOST_ADDR}
-            ),
-        )
+    """``EnvVar``: each name in no other file."""
 
     def test_no_other_file_spells_a_name(self) -> None:
         """No other file of ``harness`` or ``tools`` has a string that is the name of such a variable."""
-        pattern = "|".join(["HARNESS_[A-Z0-9_]+", *self.names])
+        names = (value for name, value in vars(EnvVar).items() if not name.startswith("_"))
+        pattern = "|".join(["HARNESS_[A-Z0-9_]+", *names])
         # What the text of a generated script has in the places of a number and a backend.
         placeholders = ("harness/fuzzing/source.py", ("WORLD_SIZE", "BACKEND"))
         elsewhere = [

@@ -48,7 +48,7 @@ from harness.ranks.external import arrival
 from harness.ranks.external.deadlock_watch import ExternalDeadlockWatch
 from harness.ranks.external.launcher_environment import LauncherEnvironment, launcher_environment
 from harness.ranks.external.unittest_run import UnittestRun
-from harness.settings import LONGEST_S
+from harness.setting_values import LONGEST_S
 from harness.system.per_process import PerProcess
 
 # Between two checks for an outcome passes a part of the time that was waited for it already, within these

@@ -8,7 +8,7 @@ from pathlib import Path
 from harness.configuration.keys import BY_NAME, KEYS, OF_THE_PROJECT, as_variable, check_names, checked, shown
 from harness.errors import UsageError
 from harness.runner.options import build
-from harness.settings import VARIABLES
+from harness.variables import VARIABLES
 
 HERE = Path("/project")
 # Options that are about one run, and not about a project.

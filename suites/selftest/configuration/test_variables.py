@@ -7,7 +7,8 @@ from unittest import mock
 
 from harness.configuration import variables
 from harness.errors import UsageError
-from harness.settings import VARIABLES, EnvVar
+from harness.settings import EnvVar
+from harness.variables import VARIABLES
 from suites.selftest.configuration.files import FileCase
 
 BUILD_SERVICE = {"HARNESS_ACCOUNT_ID": "x", "HARNESS_STAGE_NAME": "y"}

@@ -16,7 +16,7 @@ from typing import Any
 
 from harness.record import TestRecord, from_json
 from harness.runner.shard_variables import without_shard
-from harness.settings import VERDICT_VARIABLES
+from harness.variables import VERDICT_VARIABLES
 
 RUN_TESTS = Path(__file__).resolve().parents[3] / "run_tests.py"
 # Seconds after which a run that should have taken one counts as hanging, on a machine that is busy too.

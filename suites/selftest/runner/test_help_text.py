@@ -7,7 +7,7 @@ import unittest
 from harness.runner.exit_codes import ExitCode
 from harness.runner.help_text import epilog
 from harness.runner.shard_variables import FAMILIES, SLURM, STATUS_FILE
-from harness.settings import VARIABLES
+from harness.variables import VARIABLES
 
 
 class EpilogTest(unittest.TestCase):

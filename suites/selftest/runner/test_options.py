@@ -14,7 +14,8 @@ from harness.errors import UsageError
 from harness.runner.help_text import DESCRIPTION, epilog
 from harness.runner.options import LARGEST_COUNT, LARGEST_JOBS, build, parse
 from harness.runner.run_directory import KEPT_RUNS
-from harness.settings import LARGEST_SEED, RANK_MODES
+from harness.setting_values import LARGEST_SEED
+from harness.settings import RANK_MODES
 
 
 class RefusalTest(unittest.TestCase):

@@ -25,7 +25,8 @@ from harness.pytest_plugin.options import OPTIONS
 from harness.runner.exit_codes import MEANINGS
 from harness.runner.run_directory import KEPT_RUNS
 from harness.runner.shard_variables import FAMILIES, SLURM, SLURM_MIN, SLURM_STEP
-from harness.settings import GRACE_S, VARIABLES
+from harness.settings import GRACE_S
+from harness.variables import VARIABLES
 from suites.selftest.environments import (
     test_control_groups,
     test_imports,
@@ -120,7 +121,7 @@ class Tables(unittest.TestCase):
             self.assertEqual(ours, theirs, f"row {ours[0]!r} below {heading!r}")
 
     def test_environment_variables(self) -> None:
-        """The environment variables are those of ``harness/settings.py``, with their values and meanings."""
+        """The environment variables are those of ``harness/variables.py``, with their values and meanings."""
         # A bar would begin a substitution in RST.
         rows = [(v.name, v.values.replace("|", " or "), v.meaning) for v in VARIABLES]
         self.assert_rows("variables", "Environment variables", rows)
