@@ -2,8 +2,9 @@
 
 Upstream's visible contract (``torch.testing._internal.common_distributed``): ``setUp`` and ``tearDown`` run
 in the parent, the method runs in a fresh instance in each rank with ``rank``, ``world_size`` and
-``file_name`` set. This module translates between that contract and the rank modes; ``in_rank`` is the
-instance in a rank.
+``file_name`` set. This module translates between that contract and the rank modes: it starts and joins the
+ranks and merges their outcomes. ``rank_request`` says what they are asked to do; ``in_rank`` is the instance
+in a rank.
 """
 
 from __future__ import annotations
@@ -14,34 +15,28 @@ import os
 import sys
 import types
 import unittest
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from time import monotonic
 from typing import Any
 
-from harness import accepted_output, coverage_hook, environment
+from harness import accepted_output, environment
 from harness.accepted_output import Accepted
-from harness.cases import defaults, verdict
-from harness.cases.in_rank import CaseInRank
-from harness.conformance import cells
+from harness.cases import verdict
+from harness.cases.rank_request import RankRequest
 from harness.errors import HarnessError, LaunchError
 from harness.merging import MergeRules, merge, with_communication
 from harness.outcomes import RankOutcome, Status, TestOutcome
-from harness.protocol import Launch
-from harness.ranks.deadlines import start_wait_of
 from harness.ranks.external import mode as external_mode
-from harness.ranks.job import Job, JobResult, RunningRanks
+from harness.ranks.job import JobResult, RunningRanks
 from harness.ranks.modes import LAUNCHED, MODES, chosen_mode, launcher_of
-from harness.ranks.processes import module_import
-from harness.ranks.processes.leading_imports import leading_imports
 from harness.ranks.processes.mode import PooledRanks
 from harness.ranks.processes.rank_process import RankProcess
 from harness.ranks.second_attempt import second_attempt
 from harness.ranks.value_directory import ValueDirectory
 from harness.report.failure import MAX_OUTPUT_LINES
-from harness.requirements import Requirements, get_required_hosts, reason_to_skip, requirements_of
+from harness.requirements import reason_to_skip
 from harness.settings import EnvVar, Settings
-from harness.system import intra_op_threads
 from harness.system.scratch import remove, scratch
 from harness.targets import accelerators
 from harness.testcase import TestCase
@@ -49,7 +44,7 @@ from harness.testcase import TestCase
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
 
-class RankOrchestration(CaseInRank):
+class RankOrchestration(RankRequest):
     """The mixin that runs the methods of a ``unittest.TestCase`` on ranks; it precedes that class.
 
     The TestCase can be this library's (``MultiProcessTestCase``), or upstream's for test files that run
@@ -58,12 +53,8 @@ class RankOrchestration(CaseInRank):
 
     # The rank modes that this class's tests can run in, the default first (see harness/ranks/modes.py).
     rank_modes: tuple[str, ...] = ("fresh", "pooled", "threads")
-    # Whether each rank imports the test's module itself, as a new process would, and not a server for all.
-    import_in_ranks = False
     # How many lines of what the cause's rank printed the failure's text has; none where all are shown.
     output_lines_in_failure = MAX_OUTPUT_LINES
-    # Whoever runs a test once more says so here: ".attempt2" keeps the logs of the first attempt's ranks.
-    rank_log_suffix = ""
 
     # The arguments are upstream's: unittest passes the first by position, testslide the second by name.
     def __init__(self, method_name: str = "runTest", methodName: str = "runTest") -> None:
@@ -74,7 +65,6 @@ class RankOrchestration(CaseInRank):
         self.skip_return_code_checks: list[Callable[..., object]] = []
         self._running: RunningRanks | None = None
         self._mode = ""
-        self._wants: Requirements | None = None
         self._launched_s = 0.0
         self._job_result: JobResult | None = None
         self._values = ValueDirectory(None)
@@ -87,16 +77,8 @@ class RankOrchestration(CaseInRank):
 
     # -- what a subclass may override or read
 
-    @property
-    def world_size(self) -> int:
-        """The number of ranks: 4, or the number of GPUs where that is 2 or 3 (upstream's default)."""
-        return defaults.world_size()
-
     def _should_stop_test_suite(self) -> bool:
         return False
-
-    def _current_test_name(self) -> str:
-        return self._testMethodName
 
     def __getstate__(self) -> dict[str, Any]:
         """The instance's state without the running test's: rpc tests pickle bound methods of their case."""
@@ -190,91 +172,13 @@ class RankOrchestration(CaseInRank):
             self._make_rendezvous()
         self._values.close()
         self._values = ValueDirectory(self._communication_check())
-        request = self._request(settings)
-        more: dict[str, Any] = {
-            "values": self._values.path,
-            "cells": cells.directory_of(settings.conformance, self.id()),
-            "start_timeout_s": timeout_s,
-        }
-        if any(more.values()):  # seldom, and a copy takes as long as all else here
-            request = replace(request, **{name: value for name, value in more.items() if value})
-        job = Job(
-            case=type(self),
-            test_id=self.id(),
-            request=request,
-            settings=settings,
-            timeout_s=self._timeout_s(settings) if timeout_s is None else timeout_s,
-            pool_key=self._pool_key(),
-            keeps_group=self._keeps_group(),
-            attempt=self.rank_log_suffix,
-        )
-        if request.least_hosts > 1 and mode not in LAUNCHED:
+        job = self._job(settings, timeout_s, self._values.path)
+        if job.request.least_hosts > 1 and mode not in LAUNCHED:
             raise LaunchError(f"requires_hosts is for ranks that are processes; these are {mode}")
-        _check_debugged(settings.pdb_rank, 1 if mode == "local" else request.world_size)
+        _check_debugged(settings.pdb_rank, 1 if mode == "local" else job.request.world_size)
         self._running = MODES[mode](job)
         self._mode = mode
         self.processes = list(self._running.processes)
-
-    def _pool_key(self) -> Hashable:
-        """A key that tests must share to use the same pooled ranks; None adds no condition."""
-        return None
-
-    def _keeps_group(self) -> bool:
-        """Whether pooled ranks keep their process group from test to test."""
-        return False
-
-    def _request(self, settings: Settings) -> Launch:
-        case = type(self)
-        if "<locals>" in case.__qualname__:
-            raise LaunchError(
-                f"{case.__qualname__} is defined inside a function, where ranks cannot import it: define "
-                "test classes at the top of a module"
-            )
-        world_size = _checked_world_size(self.world_size)
-        environ = environment.environment()
-        return Launch(
-            module=module_import.reference(case.__module__),
-            qualname=case.__qualname__,
-            method=self._current_test_name(),
-            world_size=world_size,
-            file_name=self.file_name,
-            environ=coverage_hook.exported(environ),
-            cwd=module_import.working_directory(),
-            sys_path=[p for p in sys.path if isinstance(p, str)],
-            argv=list(sys.argv),
-            threads=intra_op_threads.of_rank(environ, world_size),
-            scratch=scratch().path,
-            start_timeout_s=start_wait_of(settings) + self._timeout_s(settings),
-            imports=self._imports_of_ranks(),
-            preload=not self._imported_in_ranks(),
-            kwargs=self._run_arguments(world_size),
-            least_hosts=get_required_hosts(self) if settings.hosts else 1,
-        )
-
-    def _imported_in_ranks(self) -> bool:
-        """Whether each rank imports the test's module itself."""
-        return self.import_in_ranks
-
-    def _run_arguments(self, world_size: int) -> dict[str, Any]:
-        """Keyword arguments of ``_run`` in the ranks, which must be JSON values."""
-        return {"fake_pg": getattr(self, "fake_pg", False)}
-
-    def _imports_of_ranks(self) -> list[str]:
-        """The modules that this test's ranks use and that are imported before they start.
-
-        Those of the harness, and where ranks import the test's module themselves, what that imports first.
-        """
-        requirements = self._requirements()
-        of_module = leading_imports(type(self).__module__) if self._imported_in_ranks() else ()
-        return [*(["torch"] if requirements.needs_torch else []), *requirements.imports, *of_module]
-
-    def _timeout_s(self, settings: Settings) -> float:
-        return settings.deadline_s(self._requirements().timeout_s)
-
-    def _requirements(self) -> Requirements:
-        if self._wants is None:
-            self._wants = requirements_of(type(self), self._testMethodName)
-        return self._wants
 
     def _join_processes(self, fn: Callable[..., object]) -> None:
         """Waits until every rank has ended or reported, and raises the test's verdict."""
@@ -290,10 +194,6 @@ class RankOrchestration(CaseInRank):
 
     def _elapsed_s(self) -> float:
         return monotonic() - self._launched_s
-
-    def _communication_check(self) -> str | None:
-        """How what is wrong with the ranks' communication is taken: by a level, or None for the default."""
-        return self._requirements().communication_check or environment.settings().comm_check or None
 
     def _rules(self, fn: Callable[..., object]) -> MergeRules:
         if fn in self.skip_return_code_checks:
@@ -407,13 +307,3 @@ def _check_debugged(rank: int | None, world_size: int) -> None:
     if rank is not None and rank >= world_size:
         there = "rank 0 alone" if world_size == 1 else f"ranks 0 to {world_size - 1}"
         raise LaunchError(f"rank {rank} is to be debugged ({EnvVar.PDB_RANK}), and this test has {there}")
-
-
-def _checked_world_size(value: Any) -> int:
-    try:
-        size = int(value)
-    except (TypeError, ValueError):
-        size = 0
-    if size < 1:
-        raise ValueError(f"world_size is {value!r}: it has to be a whole number of ranks, 1 or more")
-    return size
