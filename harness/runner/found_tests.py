@@ -1,0 +1,172 @@
+"""``Found``: the tests of a run and what is known about them, and how an invocation finds them."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from harness.configuration.override import Rule
+from harness.conformance.known import stale
+from harness.outcomes import Status
+from harness.record import TestRecord
+from harness.report.text import count
+from harness.runner import collection, discovery, earlier_run, further_targets
+from harness.runner import timings as timings_file
+from harness.runner.collection import Selected
+from harness.runner.exit_codes import ExitCode
+from harness.runner.invocation import Invocation
+from harness.runner.plan import Plan
+from harness.runner.rules import applied, rules_of
+from harness.runner.rules import notices as rule_notices
+from harness.runner.shard_variables import Shard
+from harness.runner.suites_root import suites_root
+from harness.runner.timings import Timings
+from harness.runner.zygote_owner import ZygoteOwner
+from harness.targets.builtin import DEFAULT
+from harness.targets.device_set import DeviceSet
+from harness.targets.known import Known
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The tests of a run and what is known about them.
+
+    ``notices`` are shown when there are reporters to show them; ``names`` is as in ``RunInfo``. ``sources``
+    maps the test modules to their files. ``target`` is the name of the target that is tested, ``known`` its
+    known failures, ``devices`` its accelerators (None: it has none but the CPU), and ``rules`` what the
+    configuration says of tests. ``there`` has the ids of all tests of the modules that were imported,
+    selected or not.
+    """
+
+    selected: Selected
+    names: Mapping[str, str]
+    timings: Timings
+    shard: Shard | None
+    torch: str | None
+    notices: tuple[str, ...]
+    sources: Mapping[str, Path]
+    target: str
+    known: tuple[Known, ...]
+    devices: DeviceSet | None
+    rules: Mapping[str, Rule]
+    there: Mapping[str, frozenset[str]]
+
+
+def first_paths(invocation: Invocation, want: collection.Wanted, root: Path) -> list[str]:
+    """The first entries of ``sys.path``; a plugin may be in the working directory or beside the file."""
+    file = invocation.configuration.path
+    here = [str(invocation.cwd), *([str(file.parent)] if file else [])] if invocation.settings.plugin else []
+    return [*discovery.paths_of(want.path, root), *here]
+
+
+def find(
+    invocation: Invocation, want: collection.Wanted, shard: Shard | None, zygote_owner: ZygoteOwner
+) -> Found:
+    """Discovers, selects and shards the tests of this run."""
+    options, root = invocation.options, suites_root()
+    seed, warning = timings_file.load_for(options.timings, sharded=shard is not None)
+    notices = [warning] if warning else []
+    timings = timings_file.load(invocation.state.timings)[0].over(seed)
+    torch_file = discovery.torch_version_file()
+    packages = discovery.package_directories(sys.path)
+    key = discovery.context(root, invocation.test_environ, torch_file, packages)
+    cache = discovery.Cache(invocation.state.cache, key)
+    modules = collection.discover(want, cache, zygote_owner, notices.append, cached=options.list)
+    plan = Plan(invocation.ids or (), invocation.policy, taken_over(invocation))
+    selected = collection.choose(
+        want,
+        modules,
+        options,
+        invocation.settings.slow,
+        plan.owes,
+        lambda: earlier_run.failed(earlier_run.last(invocation.state, "-E 'failed(last)'")),
+    )
+    if selected.gone:
+        more = ", ..." if len(selected.gone) > 1 else ""
+        number = count(len(selected.gone), "test")
+        notices.append(f"not found: {number} of the last run: {selected.gone[0]}{more}")
+    rules = rules_of(
+        selected.units,
+        invocation.configuration,
+        chosen=invocation.chosen,
+        own=invocation.environ.keys() - invocation.from_file,
+    )
+    notices += rule_notices(
+        invocation.configuration,
+        rules,
+        selected.units,
+        datetime.date.today(),
+        all_run=_everything(options) and shard is None,
+    )
+    selected = replace(selected, units=tuple(applied(unit, rules.get(unit.id)) for unit in selected.units))
+    if invocation.on_devices:
+        selected = replace(selected, units=tuple(u for u in selected.units if u.demand.accelerators))
+    notices += further_targets.left_out(
+        selected.units, zygote_owner.devices, zygote_owner.target or DEFAULT[0]
+    )
+    selected = collection.cut(selected, shard, seed)  # not by what was kept on this machine
+    names = collection.names_to_type(selected.units, want.files)
+    outdated = (
+        stale(zygote_owner.known_failures, (unit.id for unit in selected.units))
+        if _everything(options) and not want.targets and not invocation.on_devices
+        else ""
+    )
+    return Found(
+        selected,
+        names,
+        timings,
+        shard,
+        discovery.torch_version(torch_file),
+        (*notices, *([outdated] if outdated else [])),
+        want.sources,
+        zygote_owner.target or DEFAULT[0],
+        zygote_owner.known_failures,
+        zygote_owner.devices,
+        rules,
+        {name: frozenset(unit.id for unit in each.units) for name, each in modules.items() if each.units},
+    )
+
+
+def _everything(options: argparse.Namespace) -> bool:
+    """Whether the run is of all tests that there are, so that what is said of none of them is outdated."""
+    parts = (
+        options.names,
+        options.keywords,
+        options.expression,
+        options.include,
+        options.exclude,
+        options.shard,
+    )
+    return not any(parts) and not options.last_failed and options.resume is None
+
+
+def nothing_code(selected: Selected) -> ExitCode:
+    """The exit code of a run without tests.
+
+    It is no failure where all tests are in other shards: a job that is split into more shards than it has
+    tests would otherwise always fail.
+    """
+    return ExitCode.OK if selected.elsewhere else ExitCode.NOTHING_RAN
+
+
+def why_nothing(selected: Selected, shard: Shard | None) -> str:
+    """Tells the user why no test runs."""
+    if selected.elsewhere:
+        return f"nothing to run in shard {shard}: the other shards run all {selected.elsewhere} tests"
+    if selected.gone:
+        return "nothing to run: no test of the last run is found"
+    if selected.slow:
+        return f"nothing to run: {selected.slow} selected tests are slow; --slow adds them"
+    return "nothing to run: no test is selected; --list shows what there is"
+
+
+def taken_over(invocation: Invocation) -> list[TestRecord]:
+    """The records that a resumed run takes over: those of attempts at its tests that were not cut short."""
+    earlier = invocation.earlier
+    tests = frozenset(earlier.info.tests) if earlier else frozenset()
+    records = earlier.records if earlier else ()
+    return [record for record in records if record.id in tests and record.status is not Status.ENDED]
