@@ -31,7 +31,8 @@ from harness.runner.plan import Plan
 from harness.runner.reporters import Reporters, build
 from harness.runner.rules import reruns_of
 from harness.runner.scheduling import Capacity
-from harness.runner.session import Session, Setup
+from harness.runner.session import Session
+from harness.runner.session_setup import Setup
 from harness.runner.shown_configuration import lines_of
 from harness.runner.suites_root import suites_root
 from harness.runner.unit import Unit, to_json

@@ -10,17 +10,12 @@ it as finished.
 
 from __future__ import annotations
 
-import datetime
 import itertools
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
 
-from harness import features
-from harness.configuration.override import Rule
-from harness.conformance.known import judged
 from harness.look.report import RunningTest
 from harness.record import TestRecord, on_host
 from harness.report.base import TestStarted
@@ -40,50 +35,22 @@ from harness.runner.events import (
 )
 from harness.runner.journal import Journal
 from harness.runner.looks import Looks
-from harness.runner.messages import Fork, Item
+from harness.runner.messages import Item
 from harness.runner.other_hosts import OtherHosts
 from harness.runner.plan import Attempt, Plan
 from harness.runner.queue import Queue
 from harness.runner.reporters import Reporters
-from harness.runner.rules import judged as judged_by_rules
-from harness.runner.scheduling import Offer
+from harness.runner.session_setup import Setup
 from harness.runner.shuffle import ordered
-from harness.runner.time_limits import TimeLimits
-from harness.runner.timings import Timings, import_key
 from harness.runner.unit import Unit
-from harness.runner.work_sharing import LOOK_S, Pace, number_to_take
+from harness.runner.work_sharing import WorkSharing
 from harness.runner.workers import Workers
 from harness.runner.zygote_owner import ZygoteOwner
-from harness.targets.device_set import DeviceSet
-from harness.targets.known import Known
 
 # Seconds between the reporters' ticks, so that a person sees that the run goes on.
 TICK_S = 1.0
 # A test whose worker died with the zygote runs again, until this has happened so often: then it is an error.
 MOST_ZYGOTES_A_TEST = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Setup:
-    """The fixed inputs of a session.
-
-    ``shuffle`` is the seed for ``ordered``, ``seed`` that of the tests; ``known`` are the target's known
-    failures and ``devices`` its accelerators. ``rules`` are what a configuration file says of tests, by id,
-    and ``today`` decides which quarantines are over.
-    """
-
-    units: dict[str, Unit]
-    timings: Timings
-    capacity: Offer
-    limits: TimeLimits
-    options: Fork
-    isolate: bool = False
-    seed: int | None = None
-    known: tuple[Known, ...] = ()
-    devices: DeviceSet = field(default_factory=DeviceSet)
-    shuffle: int | None = None
-    rules: Mapping[str, Rule] = field(default_factory=dict)
-    today: datetime.date = datetime.date.min
 
 
 class Session:
@@ -121,8 +88,7 @@ class Session:
         self._devices = DevicePool(setup.devices)
         self._batch_of: dict[str, int] = {}  # worker's name -> batch key
         self._labels: set[int] = set()
-        self._pace = Pace(setup.timings, setup.units)
-        self._next_look_s = float("inf")  # when to look again for tests that an idle slot could take
+        self._sharing = WorkSharing(setup.units, setup.timings)
         self._next_seq = 0
         self._zygotes_lost: Counter[str] = Counter()
         self._settled: frozenset[str] = frozenset()  # ids whose records need no worker
@@ -146,7 +112,7 @@ class Session:
         self._await_hosts(asked_to_end)
         next_tick_s = time.monotonic() + TICK_S
         while self._go_on(at_hand):
-            until_s = min(next_tick_s, self._queue.next_due_s, self._next_look_s)
+            until_s = min(next_tick_s, self._queue.next_due_s, self._sharing.next_look_s)
             for event in self._workers.wait(until_s):
                 self._handle(event)
             self._look()
@@ -208,23 +174,9 @@ class Session:
 
     def _share(self, now_s: float) -> None:
         """Takes tests back from busy workers while slots are idle and that pays, and starts them."""
-        if self._next_look_s != float("inf") and now_s < self._next_look_s:
-            return
-        self._next_look_s = float("inf")
-        for worker in self._workers.all:
-            units = [self._setup.units[item.id] for item in worker.waiting]
-            if not units or units[0].shares or not self._queue.has_room(units[-1].demand):
-                continue
-            self._next_look_s = now_s + LOOK_S
-            fixtures_s = self._pace.fixtures_s(units[-1])
-            if fixtures_s is None:  # the first test that sets them up has not ended
-                continue
-            current = self._setup.units[worker.current.id] if worker.current is not None else None
-            running_s, *left = self._pace.left_s(current, now_s - worker.began_s, units)
-            taken = self._workers.take_back(worker, number_to_take(running_s, left, fixtures_s))
-            if taken:
-                self._queue.add([(self._setup.units[item.id], item.attempt) for item in taken])
-                self._fill()
+        for taken in self._sharing.take_back(self._workers, self._queue, now_s):
+            self._queue.add([(self._setup.units[item.id], item.attempt) for item in taken])
+            self._fill()
 
     def _item(self, unit: Unit, attempt: Attempt) -> Item:
         self._next_seq += 1
@@ -239,15 +191,12 @@ class Session:
         self._labels.add(number)
         units = self._setup.units
         limits = [(item, self._setup.limits.of(units[item.id])) for item in items]
-        options = self._setup.options
-        if any(item.ranks > 1 for item in items):
-            options = replace(options, threads=None)  # a worker with a thread pool could not fork ranks
-        own = dict(units[items[0].id].environ)  # the same for all units of a batch
         if self._hosts is not None:  # a test may span hosts, and takes devices of each as it finds them
-            own |= self._hosts.variables([units[item.id] for item in items])
+            environ = self._hosts.variables([units[item.id] for item in items])
         else:
-            own |= self._devices.environ(key, max(units[item.id].demand.accelerators for item in items))
-        options = replace(options, environ={**options.environ, **own})
+            accelerators = max(units[item.id].demand.accelerators for item in items)
+            environ = self._devices.environ(key, accelerators)
+        options = self._setup.options_for(items, environ)
         name = self._workers.start(f"{number}@{host}" if host else str(number), limits, options, host)
         self._batch_of[name] = key
 
@@ -280,19 +229,11 @@ class Session:
         ``worker`` is the worker that made the attempt, None where there was none or it has ended.
         """
         unit = self._setup.units[record.id]
-        record = replace(
-            record,
-            attempt=attempt.attempt,
-            repeat=attempt.repeat,
-            seed=self._setup.seed,
-            output="" if record.ok else record.output,
-            extra=_with_feature(unit, self._with_import(unit, record)),
-        )
-        record = judged(record, self._setup.known)
-        record = self._plan.take(judged_by_rules(record, self._setup.rules, self._setup.today))
+        import_s = self._zygote_owner.import_s.pop(unit.module, None)  # for the module's first record
+        record = self._plan.take(self._setup.completed(record, attempt, import_s))
         self._write(record)
         self.records.append(record)
-        self._pace.add(record)
+        self._sharing.pace.add(record)
         self._reporters.test_finished(record)
         again = self._plan.rerun(record)
         if self._plan.stop:
@@ -302,14 +243,6 @@ class Session:
         elif again is not None:
             wait_s = self._plan.policy.reruns_of(record.id).wait_s(record.attempt)
             self._queue.rerun((unit, again), time.monotonic() + wait_s)
-
-    def _with_import(self, unit: Unit, record: TestRecord) -> Mapping[str, Any]:
-        """The record's extras; those of a module's first record get the time of the module's import."""
-        seconds = self._zygote_owner.import_s.pop(unit.module, None)
-        if seconds is None:
-            return record.extra
-        fixtures = {**record.extra.get("fixtures_s", {}), import_key(unit.module): seconds}
-        return {**record.extra, "fixtures_s": fixtures}
 
     def _write(self, record: TestRecord) -> None:
         if self._journal is None or self._journal.failure is not None:
@@ -391,8 +324,3 @@ class Session:
     def _end(self, workers: Iterable[Worker]) -> None:
         for worker in workers:
             self._workers.end(worker, Cause.STOPPED)
-
-
-def _with_feature(unit: Unit, extra: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The extras of a record, with what the test tries."""
-    return extra if unit.feature is None else {**extra, "feature": features.to_json(unit.feature)}

@@ -7,11 +7,15 @@ until the whole would end sooner by more than ``GAIN_S``, with the fixtures set 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from harness.record import TestRecord
+from harness.runner.events import Worker
+from harness.runner.messages import Item
+from harness.runner.queue import Queue
 from harness.runner.timings import BLIND_S, Timings
 from harness.runner.unit import Unit, split_id
+from harness.runner.workers import Workers
 
 # Seconds that a split has to win at least: estimates are not better, and a fork of a worker costs some of it.
 GAIN_S = 0.2
@@ -62,6 +66,45 @@ class Pace:
         same = current.class_id if current is not None else None
         rest = (self.seconds(unit, over if unit.class_id == same else 0.0) for unit in left)
         return [max(0.0, now), *rest]
+
+
+class WorkSharing:
+    """Looks for tests that idle slots could take from busy workers.
+
+    ``pace`` is told of every record. ``next_look_s`` is when to look again on the monotonic clock: infinity
+    where no slot is idle, or nothing can be taken.
+    """
+
+    def __init__(self, units: Mapping[str, Unit], timings: Timings) -> None:
+        self._units = units
+        self.pace = Pace(timings, units)
+        self.next_look_s = float("inf")
+
+    def take_back(self, workers: Workers, queue: Queue, now_s: float) -> Iterator[list[Item]]:
+        """Takes items back from a worker after the other where that pays.
+
+        The caller starts what it is given before it asks for more, as that leaves fewer slots idle.
+        """
+        if self.next_look_s != float("inf") and now_s < self.next_look_s:
+            return
+        self.next_look_s = float("inf")
+        for worker in workers.all:
+            units = [self._units[item.id] for item in worker.waiting]
+            if not units or units[0].shares or not queue.has_room(units[-1].demand):
+                continue
+            self.next_look_s = now_s + LOOK_S
+            taken = workers.take_back(worker, self._number(worker, units, now_s))
+            if taken:
+                yield taken
+
+    def _number(self, worker: Worker, units: Sequence[Unit], now_s: float) -> int:
+        """How many of a worker's waiting tests another one should take."""
+        fixtures_s = self.pace.fixtures_s(units[-1])
+        if fixtures_s is None:  # the first test that sets them up has not ended
+            return 0
+        current = self._units[worker.current.id] if worker.current is not None else None
+        running_s, *left = self.pace.left_s(current, now_s - worker.began_s, units)
+        return number_to_take(running_s, left, fixtures_s)
 
 
 def number_to_take(running_s: float, left: Sequence[float], fixtures_s: float) -> int:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import unittest
+from collections import deque
+from unittest import mock
 
 from harness.outcomes import Status
 from harness.record import TestRecord
+from harness.runner.messages import Item
+from harness.runner.plan import Attempt
 from harness.runner.timings import BLIND_S, Timings
 from harness.runner.unit import of_id
-from harness.runner.work_sharing import Pace, number_to_take
+from harness.runner.work_sharing import LOOK_S, Pace, WorkSharing, number_to_take
 from suites.selftest.runner.runs import RunnerCase
 
 A, B, C = (of_id(f"m.T.{name}", "m", fixtures=("m.T",)) for name in "abc")
@@ -40,6 +44,37 @@ class DecisionTest(unittest.TestCase):
         pace.add(TestRecord(A.id, Status.PASSED, 3.0, extra={"fixtures_s": {"m.T": 0.5}}))
         self.assertEqual((pace.seconds(C), pace.fixtures_s(C)), (3.0, 0.5))
         self.assertEqual(Pace(Timings({"m.T.b": 4.0}), [B.id]).seconds(B, at_least=9.0), 4.0)
+
+
+class WorkSharingTest(unittest.TestCase):
+    """``WorkSharing``: from which workers tests are taken, and when it looks again."""
+
+    def setUp(self) -> None:
+        units = {unit.id: unit for unit in (A, B, C)}
+        self.sharing = WorkSharing(units, Timings({A.id: 9.0, B.id: 5.0, C.id: 5.0}, fixtures={"m.T": 0.0}))
+        items = [Item(number, "m", Attempt(unit.id)) for number, unit in enumerate((A, B, C))]
+        self.worker = mock.Mock(waiting=deque(items[1:]), current=items[0], began_s=0.0)
+        self.workers, self.queue = mock.Mock(all=(self.worker,)), mock.Mock()
+
+    def looked(self, now_s: float) -> list[list[Item]]:
+        """Returns what one look takes."""
+        return list(self.sharing.take_back(self.workers, self.queue, now_s))
+
+    def test_no_idle_slot(self) -> None:
+        """Nothing is taken and no look is due where no slot is free."""
+        self.queue.has_room.return_value = False
+        self.assertEqual(self.looked(1.0), [])
+        self.workers.take_back.assert_not_called()
+        self.assertEqual(self.sharing.next_look_s, float("inf"))
+
+    def test_takes(self) -> None:
+        """As many as pay are asked for; the next look is not before its time."""
+        self.workers.take_back.return_value = ["its items"]
+        self.assertEqual(self.looked(1.0), [["its items"]])
+        self.workers.take_back.assert_called_once_with(self.worker, 2)
+        self.assertEqual(self.sharing.next_look_s, 1.0 + LOOK_S)
+        self.assertEqual(self.looked(1.0 + LOOK_S / 2), [])
+        self.assertEqual(self.looked(1.0 + LOOK_S), [["its items"]])
 
 
 class RunTest(RunnerCase):
