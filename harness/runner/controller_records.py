@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from harness.outcomes import Status, exit_text
 from harness.record import TestRecord
-from harness.runner.events import Cause, Worker
 from harness.runner.unit import Unit
+from harness.runner.worker_state import Cause, Worker
 from harness.system.server_process import STOPPED
 
 # A frame of unittest's or pytest's that calls the test or its fixture, or a frame of the worker's code.

@@ -22,14 +22,12 @@ from harness.report.base import TestStarted
 from harness.runner.controller_records import cut_short, never_began
 from harness.runner.device_pool import DevicePool
 from harness.runner.events import (
-    Cause,
     DebuggerChanged,
     Event,
     HostReady,
     HostUnusable,
     Notice,
     TestEnded,
-    Worker,
     WorkerGone,
     ZygoteGone,
 )
@@ -44,6 +42,7 @@ from harness.runner.session_setup import Setup
 from harness.runner.shuffle import ordered
 from harness.runner.unit import Unit
 from harness.runner.work_sharing import WorkSharing
+from harness.runner.worker_state import Cause, Worker
 from harness.runner.workers import Workers
 from harness.runner.zygote_owner import ZygoteOwner
 

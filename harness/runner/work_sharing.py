@@ -10,11 +10,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from harness.record import TestRecord
-from harness.runner.events import Worker
 from harness.runner.messages import Item
 from harness.runner.queue import Queue
 from harness.runner.timings import BLIND_S, Timings
 from harness.runner.unit import Unit, split_id
+from harness.runner.worker_state import Worker
 from harness.runner.workers import Workers
 
 # Seconds that a split has to win at least: estimates are not better, and a fork of a worker costs some of it.
@@ -93,7 +93,7 @@ class WorkSharing:
             if not units or units[0].shares or not queue.has_room(units[-1].demand):
                 continue
             self.next_look_s = now_s + LOOK_S
-            taken = workers.take_back(worker, self._number(worker, units, now_s))
+            taken = worker.take_back(self._number(worker, units, now_s))
             if taken:
                 yield taken
 

@@ -1,8 +1,4 @@
-"""``Workers``: how the controller starts workers through the zygote, watches them, and ends them.
-
-    start -> RUNNING --deadline or end()--> DUMPING --stacks are in--> TERMINATING --grace--> KILLED
-                |                                                                      |
-                +------------------------------- Gone <-------------------------------+
+"""``Workers``: how the controller starts workers through the zygote, hears them, and ends them.
 
 ``wait`` waits for all sockets, pipes and deadlines at once, and returns what happened as events, in order.
 """
@@ -10,71 +6,27 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
-import secrets
 import selectors
 import signal
 import socket
 import time
 import types
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 
 from harness.errors import ProtocolError
-from harness.record import from_json, shifted
-from harness.report.base import TestStarted
-from harness.runner.events import (
-    Cause,
-    DebuggerChanged,
-    Event,
-    HostReady,
-    HostUnusable,
-    Notice,
-    Stage,
-    TestEnded,
-    Worker,
-    WorkerGone,
-    ZygoteGone,
-)
+from harness.runner import worker_ending, worker_messages
+from harness.runner.events import Event, HostReady, HostUnusable, Notice, ZygoteGone
 from harness.runner.interrupts import Interrupts
-from harness.runner.messages import (
-    Began,
-    Debugging,
-    Done,
-    Ended,
-    Fork,
-    Forked,
-    Gone,
-    Item,
-    Kill,
-    Message,
-    Ready,
-    Unusable,
-    decode,
-)
-from harness.runner.output_capture import BEFORE_THE_FIRST, OutputSplitter
-from harness.runner.zygote_process import LOOK_S, STACKS_S, STOPPED_LOOKS, ZygoteLost, ZygoteProcess
+from harness.runner.messages import Ended, Fork, Forked, Gone, Item, Kill, Message, Ready, Unusable, decode
+from harness.runner.worker_state import Cause, Stage, Worker, opened
+from harness.runner.zygote_process import LOOK_S, STOPPED_LOOKS, ZygoteLost, ZygoteProcess
 from harness.system import posix
 from harness.system.server_process import STOPPED
-from harness.system.signals import WORKER_STACKS
-from harness.wire import read_available, socket_pair
+from harness.wire import read_available
 
-# Seconds without further bytes after which a dump counts as complete: faulthandler writes no end mark.
-STACKS_QUIET_S = 0.2
-# Seconds between SIGTERM and SIGKILL: enough to write coverage data, or to run a shell script's trap.
-TERMINATE_S = 1.0
-# Seconds to wait for a killed process to end. One that takes longer is in an uninterruptible system call, and
-# the run goes on without it.
-KILLED_S = 10.0
-assert STACKS_QUIET_S < TERMINATE_S < STACKS_S < KILLED_S
 # Seconds by which this process may come too late on a busy machine. One that comes later was stopped itself.
 LATE_S = 5.0
-# The most bytes of a worker's stacks that are kept; more have hundreds of threads.
-STACK_BYTES = 256 * 1024
-# Bytes that a pipe holds unless it is told to hold more (pipe(7)).
-PIPE_BYTES = 65536
 # This many reads empty a socket of any size that the system gives. What comes after that is not the worker's,
 # but that of a process which it left, and which still writes.
 LAST_READS = 64
@@ -114,7 +66,7 @@ class Workers:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None
     ) -> None:
         for worker in list(self._workers.values()):
-            self._signal(worker, signal.SIGKILL)
+            self._kill(worker)
             self._forget(worker)
         for host in list(self._zygotes):
             self._drop_zygote(host)
@@ -162,93 +114,43 @@ class Workers:
         zygote = self._zygotes[host]
         self._count += 1
         name = f"{label}#{self._count}"
-        order = replace(options, worker=name, items=[item for item, _ in items], marker=_marker())
-        near, far = socket_pair()
-        output, output_far = os.pipe()
-        stacks, stacks_far = os.pipe()
-        claims = _claim_pipe(len(items))
-        for fd in (output, stacks):
-            os.set_blocking(fd, False)
-        near.setblocking(False)
-        worker = Worker(
-            name=name,
-            label=label,
-            order=order,
-            limits={item.seq: limit for item, limit in items},
-            channel=near,
-            output=output,
-            stacks=stacks,
-            splitter=OutputSplitter(order.marker),
-            waiting=deque(order.items),
-            claims=claims,
-            host=host,
-            shift_s=zygote.shift_s,
-        )
-        self._workers[name] = worker
-        self._register(worker)
-        try:
-            zygote.send_fork(order, [far.fileno(), output_far, stacks_far, claims])
-        except ZygoteLost as lost:
-            self._zygote_lost(host, lost)
-        finally:
-            far.close()
-            os.close(output_far)
-            os.close(stacks_far)
+        with opened(name, label, items, options, host, zygote.shift_s) as (worker, far_ends):
+            self._workers[name] = worker
+            self._register(worker)
+            try:
+                zygote.send_fork(worker.order, far_ends)
+            except ZygoteLost as lost:
+                self._zygote_lost(host, lost)
         return name
-
-    def take_back(self, worker: Worker, number: int) -> list[Item]:
-        """Takes at most ``number`` items from the end of a worker's batch that it has not claimed."""
-        try:
-            taken = len(os.read(worker.claims, min(number, len(worker.waiting))))
-        except BlockingIOError:  # a test has opened the pipe for writing, so it has no end
-            taken = 0
-        return [worker.waiting.pop() for _ in range(taken)][::-1]
 
     def end(self, worker: Worker, cause: Cause) -> None:
         """Begins to end a worker: a running test's stacks are taken, then SIGTERM and SIGKILL are sent.
 
         ``wait`` returns an event when the worker has ended.
-
-        A stopped test with ranks gets SIGINT in place of the request for stacks: the ranks' supervisor then
-        takes the stacks of the ranks, ends them, and reports what each was doing.
         """
         if worker.stage is not Stage.RUNNING:
             return
         self._read_channel(worker)  # a test that has just begun must be ended with its stack
         if worker.stage is not Stage.RUNNING:
             return
-        worker.cause, worker.doomed = cause, worker.current
-        if worker.current is None:
-            self._terminate(worker)
-            return
-        worker.stopped = worker.pid is not None and posix.is_stopped(worker.pid)
-        if worker.stopped:  # it would not write its stacks, nor take a SIGTERM
-            self._kill(worker)
-            return
-        worker.stage, worker.stage_until_s = Stage.DUMPING, time.monotonic() + STACKS_S
-        interrupt = cause is Cause.STOPPED and worker.current.ranks > 1
-        self._signal(worker, signal.SIGINT if interrupt else WORKER_STACKS, group=False)
-
-    def _terminate(self, worker: Worker) -> None:
-        worker.stage, worker.stage_until_s = Stage.TERMINATING, time.monotonic() + TERMINATE_S
-        self._signal(worker, signal.SIGTERM)
+        self._send(worker, worker_ending.begin(worker, cause, time.monotonic()))
 
     def _kill(self, worker: Worker) -> None:
-        worker.stage, worker.stage_until_s = Stage.KILLED, time.monotonic() + KILLED_S
-        self._signal(worker, signal.SIGKILL)
+        self._send(worker, worker_ending.kill(worker, time.monotonic()))
 
-    def _signal(self, worker: Worker, signum: int, *, group: bool = True) -> None:
+    def _send(self, worker: Worker, order: Kill) -> None:
         zygote = self._zygotes.get(worker.host)
         if zygote is None:
             return
         with contextlib.suppress(ZygoteLost):  # then the worker is gone too, and the next wait says so
-            zygote.send(Kill(worker.name, int(signum), group))
+            zygote.send(order)
 
     # -- waiting
 
     def wait(self, until_s: float) -> list[Event]:
         """Waits for events, at most until ``until_s`` on the monotonic clock, and returns them."""
-        timeout = max(0.0, min(until_s, self._next_deadline(), self._next_look_s) - time.monotonic())
+        due_s = min((worker.due_s for worker in self._workers.values()), default=float("inf"))
+        timeout = max(0.0, min(until_s, due_s, self._next_look_s) - time.monotonic())
         if self._events:
             timeout = 0.0
         ready = self._selector.select(timeout)
@@ -270,9 +172,7 @@ class Workers:
             return
         self._since_s = time.monotonic()
         for worker in self._workers.values():
-            worker.stage_until_s += late_s
-            if worker.deadline_s is not None:
-                worker.deadline_s += late_s
+            worker.postpone(late_s)
 
     def _end_stopped(self, now: float) -> None:
         """Kills the zygote, or a worker between tests, that was found stopped at ``STOPPED_LOOKS`` looks.
@@ -295,18 +195,17 @@ class Workers:
                 )
                 self._kill(worker)
 
-    def _next_deadline(self) -> float:
-        times = [w.stage_until_s for w in self._workers.values() if w.stage is not Stage.RUNNING]
-        times += [w.deadline_s for w in self._workers.values() if w.deadline_s and w.stage is Stage.RUNNING]
-        return min(times, default=float("inf"))
-
     def _advance(self, now: float) -> None:
         """Moves every worker whose deadline or stage is over to the next stage."""
         for worker in self.all:
             if worker.stage is Stage.RUNNING:
                 self._end_if_overdue(worker, now)
             elif now >= worker.stage_until_s:
-                _STEPS[worker.stage](self, worker)
+                order = worker_ending.next_step(worker, now)
+                if order is not None:
+                    self._send(worker, order)
+                else:
+                    self._gone(worker)
 
     def _end_if_overdue(self, worker: Worker, now: float) -> None:
         if worker.deadline_s is None or now < worker.deadline_s:
@@ -341,61 +240,20 @@ class Workers:
 
     def _handle(self, worker: Worker, message: Message) -> None:
         """Handles a worker's message; ProtocolError for one that no worker sends now."""
-        if worker.stage is not Stage.RUNNING and not isinstance(message, Debugging):
-            self._handle_too_late(worker, message)
-        elif isinstance(message, Began):
-            self._begin(worker, message)
-        elif isinstance(message, Ended):
+        if isinstance(message, Ended) and worker.stage is Stage.RUNNING:
             self._read_output(worker)
-            item, record = worker.current, shifted(from_json(message.record), worker.shift_s)
-            if item is None or (item.seq, item.id) != (message.seq, record.id):
-                raise ProtocolError(f"the end of another test: {record.id}")
-            worker.current, worker.deadline_s, worker.ended_any = None, None, True
-            output = worker.splitter.take(item.seq)
-            self._events.append(TestEnded(worker, item, record, output))
-        elif isinstance(message, Debugging) and worker.order.post_mortem:
-            limit = worker.limits.get(worker.current.seq) if worker.current else None
-            worker.deadline_s = time.monotonic() + limit if limit is not None and not message.on else None
-            self._events.append(DebuggerChanged(message.on))
-        elif isinstance(message, Done):
-            worker.done = True
-        else:
-            raise ProtocolError(f"a worker sent {type(message).__name__}")
-
-    def _handle_too_late(self, worker: Worker, message: Message) -> None:
-        """Keeps the record of a test whose worker is being ended; nothing else that the worker says counts.
-
-        The signal by which a worker is asked for stacks ends a test's system call, and the test may pass or
-        fail for no other reason.
-        """
-        if isinstance(message, Ended) and worker.doomed is not None and message.seq == worker.doomed.seq:
-            worker.too_late = shifted(from_json(message.record), worker.shift_s)
-            if worker.stage is Stage.DUMPING:
-                self._terminate(worker)
-
-    def _begin(self, worker: Worker, message: Began) -> None:
-        item = worker.waiting[0] if worker.waiting else None
-        if item is None or item.seq != message.seq or worker.current is not None:
-            raise ProtocolError(f"the beginning of another test, number {message.seq}")
-        worker.waiting.popleft()
-        began_s = message.at_s + worker.shift_s
-        worker.current, worker.began_s = item, began_s
-        limit = worker.limits[item.seq]
-        worker.deadline_s = max(began_s, self._since_s) + limit if limit is not None else None
-        attempt, world_size = item.attempt, item.ranks if item.ranks > 1 else None
-        self._events.append(
-            TestStarted(item.id, worker.label, began_s, world_size, attempt.attempt, attempt.repeat)
-        )
+        event = worker_messages.heed(worker, message, self._since_s)
+        if event is not None:
+            self._events.append(event)
+        if worker.stage is Stage.DUMPING and worker.too_late is not None:
+            self._send(worker, worker_ending.terminate(worker, time.monotonic()))
 
     def _read_output(self, worker: Worker) -> None:
         if worker.output >= 0:
             worker.splitter.feed(self._read(worker.output))
 
     def _read_stacks(self, worker: Worker) -> None:
-        data = self._read(worker.stacks)
-        worker.dump += data[: max(0, STACK_BYTES - len(worker.dump))]
-        if data and worker.stage is Stage.DUMPING:
-            worker.stage_until_s = min(worker.stage_until_s, time.monotonic() + STACKS_QUIET_S)
+        worker_ending.add_stacks(worker, self._read(worker.stacks), time.monotonic())
 
     def _read(self, fd: int) -> bytes:
         """Reads the available bytes. A descriptor at its end is removed from the selector."""
@@ -441,16 +299,9 @@ class Workers:
             self._read_channel(worker)
         self._read_output(worker)
         self._read_stacks(worker)
-        ended_for_it = worker.stage is Stage.RUNNING or worker.doomed is worker.current
-        if worker.current is not None and not ended_for_it:
-            worker.waiting.appendleft(worker.current)
-            worker.current = None
-        if worker.done and worker.current is None and worker.stage is Stage.RUNNING:
-            worker.cause = Cause.DONE
-        running = worker.current
-        output = worker.splitter.rest(running.seq if running is not None else BEFORE_THE_FIRST)
+        event = worker_ending.gone(worker)
         self._forget(worker)
-        self._events.append(WorkerGone(worker, running, output))
+        self._events.append(event)
 
     @staticmethod
     def _is_readable(channel: socket.socket) -> bool:
@@ -481,42 +332,13 @@ class Workers:
             self._gone(worker)
 
     def _forget(self, worker: Worker) -> None:
-        worker.stage = Stage.GONE
         del self._workers[worker.name]
         for fd in (worker.channel.fileno(), worker.output, worker.stacks):
             with contextlib.suppress(KeyError):
                 self._selector.unregister(fd)
-        worker.channel.close()
-        os.close(worker.output)
-        os.close(worker.stacks)
-        os.close(worker.claims)
-        worker.output = worker.stacks = worker.claims = -1
+        worker.close()
 
 
 def _bind(method: Callable[[Worker], None], worker: Worker) -> Callable[[], None]:
     """The method bound to a worker; it does nothing after the worker has ended in the same ``select``."""
     return lambda: None if worker.stage is Stage.GONE else method(worker)
-
-
-# The step that follows each stage when its time is over.
-_STEPS: dict[Stage, Callable[[Workers, Worker], None]] = {
-    Stage.DUMPING: Workers._terminate,
-    Stage.TERMINATING: Workers._kill,
-    Stage.KILLED: Workers._gone,
-}
-
-
-def _claim_pipe(items: int) -> int:
-    """The read end of a pipe with a byte for each item, and then its end."""
-    claims, far = os.pipe()
-    os.set_blocking(claims, False)
-    if items > PIPE_BYTES:
-        fcntl.fcntl(far, fcntl.F_SETPIPE_SZ, items)
-    os.write(far, b"." * items)
-    os.close(far)
-    return claims
-
-
-def _marker() -> str:
-    """A random marker that separates the output of tests on a pipe, which no test prints by chance."""
-    return f"\x1eharness-{secrets.token_hex(8)}-"

@@ -14,10 +14,10 @@ from dataclasses import replace
 from harness.outcomes import Status
 from harness.record import RankRecord, TestRecord
 from harness.runner import controller_records
-from harness.runner.events import Cause, Worker
 from harness.runner.messages import Fork
 from harness.runner.output_capture import OutputSplitter
 from harness.runner.unit import FAILED_MODULE, SKIPPED_MODULE, Demand, of_id
+from harness.runner.worker_state import Cause, Worker
 
 UNIT = of_id("m.Case.test_x", "m", file="/m.py", line=3)
 

@@ -64,14 +64,14 @@ class WorkSharingTest(unittest.TestCase):
         """Nothing is taken and no look is due where no slot is free."""
         self.queue.has_room.return_value = False
         self.assertEqual(self.looked(1.0), [])
-        self.workers.take_back.assert_not_called()
+        self.worker.take_back.assert_not_called()
         self.assertEqual(self.sharing.next_look_s, float("inf"))
 
     def test_takes(self) -> None:
         """As many as pay are asked for; the next look is not before its time."""
-        self.workers.take_back.return_value = ["its items"]
+        self.worker.take_back.return_value = ["its items"]
         self.assertEqual(self.looked(1.0), [["its items"]])
-        self.workers.take_back.assert_called_once_with(self.worker, 2)
+        self.worker.take_back.assert_called_once_with(2)
         self.assertEqual(self.sharing.next_look_s, 1.0 + LOOK_S)
         self.assertEqual(self.looked(1.0 + LOOK_S / 2), [])
         self.assertEqual(self.looked(1.0 + LOOK_S), [["its items"]])

@@ -14,10 +14,11 @@ from unittest import mock
 from harness.outcomes import Status
 from harness.report.base import TestStarted
 from harness.runner import workers, zygote_process
-from harness.runner.events import Cause, Event, Notice, TestEnded, WorkerGone, ZygoteGone
+from harness.runner.events import Event, Notice, TestEnded, WorkerGone, ZygoteGone
 from harness.runner.interrupts import Interrupts
 from harness.runner.messages import Fork, Item
 from harness.runner.plan import Attempt
+from harness.runner.worker_state import Cause
 from harness.runner.workers import Workers
 from harness.runner.zygote_process import ZygoteProcess
 from harness.system.control_group import MemoryKills
@@ -77,9 +78,9 @@ class StoppedTest(unittest.TestCase):
     def test_worker(self) -> None:
         """A worker that is stopped in a test is killed when the test's limit is over, at once, and noted."""
         self.start(STOP, limit_s=0.2)
-        with mock.patch.object(Workers, "_signal", autospec=True, side_effect=Workers._signal) as signalled:
+        with mock.patch.object(Workers, "_send", autospec=True, side_effect=Workers._send) as sent:
             worker = self.next(WorkerGone).worker
-        self.assertEqual([call.args[2] for call in signalled.call_args_list], [signal.SIGKILL])
+        self.assertEqual([call.args[2].signum for call in sent.call_args_list], [signal.SIGKILL])
         self.assertEqual((worker.cause, worker.stopped, worker.code), (Cause.TIMEOUT, True, -signal.SIGKILL))
 
     def test_worker_that_runs_no_test(self) -> None:
