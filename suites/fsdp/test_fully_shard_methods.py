@@ -1,4 +1,4 @@
-"""FSDP2 beyond training steps: meshes of two dimensions, its methods, states, norms, and what is refused."""
+"""FSDP2 beyond training steps: its methods, states, what is cast, and what is refused."""
 
 from __future__ import annotations
 
@@ -18,127 +18,16 @@ from torch.distributed.fsdp import (
     fully_shard,
     register_fsdp_forward_method,
 )
-from torch.distributed.tensor import DTensor, Replicate, Shard
+from torch.distributed.tensor import DTensor
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
-from harness.targets import Capability, needs
 from suites.fsdp import reference
-from suites.fsdp.base import ROUNDED, FsdpTestCase
-from suites.fsdp.models import WIDTH, Block, Net
+from suites.fsdp.base import ROUNDED
+from suites.fsdp.models import Block, Net
+from suites.fsdp.plain_copy import PlainCopyTestCase
 
 
-class MethodsTestCase(FsdpTestCase):
-    """Has a model, its rows, and a plain copy that computes from the rows of all ranks."""
-
-    def setUpRank(self):
-        super().setUpRank()
-        self.plain = Net().to(self.device)
-        self.batch = reference.batches(1, self.world_size, Net.WIDTHS)[0].to(self.device)
-
-    def made(self, **options):
-        """A sharded copy of the model, with its blocks as units."""
-        return self.fsdp2(copy.deepcopy(self.plain), Block, **options)
-
-    def backward(self, sharded, share=1.0):
-        """The backward of this rank's loss."""
-        loss = reference.loss_of(sharded, self.batch.of(self.rank))
-        (loss * share).backward()
-        return loss
-
-    def backward_alone(self):
-        """The backward of the mean over all ranks' rows, in the plain model."""
-        reference.loss_of(self.plain, self.batch).backward()
-
-    def check_gradients(self, sharded, times=1):
-        """Check this rank's part of each gradient: ``times`` the plain model's."""
-        plain = dict(self.plain.named_parameters())
-        for name, parameter in sharded.named_parameters():
-            mesh = parameter.device_mesh
-            place, parts = mesh.get_local_rank(mesh.ndim - 1), mesh.size(mesh.ndim - 1)
-            rows = reference.row_shards({name: plain[name].grad * times}, place, parts)[name]
-            self.assertEqual(parameter.grad.placements, parameter.placements, name)
-            self.assertEqual(parameter.grad.to_local(), rows, name, **ROUNDED)
-
-
-@needs(Capability.SUB_GROUPS)
-class FullyShardMeshTest(MethodsTestCase):
-    """Four ranks on meshes that are not one line of all of them."""
-
-    world_size = 4
-
-    def hybrid(self, **options):
-        """The model cut over pairs of ranks, the pairs alike."""
-        mesh = init_device_mesh(self.device_type, (2, 2), mesh_dim_names=("replicate", "shard"))
-        return self.made(mesh=mesh, **options)
-
-    def test_shards_are_alike_across_replicas(self):
-        sharded = self.hybrid()
-        for parameter in sharded.parameters():
-            self.assertEqual(parameter.placements, (Replicate(), Shard(0)))
-        for step in range(2):
-            sharded.zero_grad()
-            self.plain.zero_grad()
-            self.backward(sharded)
-            self.backward_alone()
-            with self.subTest(step=step):
-                self.check_gradients(sharded)
-
-    def test_replicas_that_are_reduced_at_the_last_batch(self):
-        """Before that, the ranks of a pair alone add up."""
-        sharded = self.hybrid(reshard_after_forward=False)
-        for last in (False, False, True):
-            sharded.set_requires_all_reduce(last)
-            sharded.set_is_last_backward(last)
-            self.backward(sharded)
-            self.backward_alone()
-        self.check_gradients(sharded)
-
-    def test_without_synchronization_across_either(self):
-        sharded = self.hybrid()
-        for last in (False, True):
-            sharded.set_requires_gradient_sync(last)
-            self.backward(sharded)
-            self.backward_alone()
-            if not last:
-                for name, parameter in sharded.named_parameters():
-                    self.assertIsNone(parameter.grad, name)
-        self.check_gradients(sharded)
-
-    def test_pairs_keep_the_whole_after_the_forward(self):
-        """With ``reshard_after_forward=2`` two ranks hold what one has after a forward, and one step is as
-        any other."""
-        sharded = self.made(reshard_after_forward=2)
-        block = sharded.blocks[0]
-        self.assertEqual(block.up.weight.to_local().shape, (4, WIDTH))
-        for step in range(2):
-            sharded.zero_grad()
-            self.plain.zero_grad()
-            loss = reference.loss_of(sharded, self.batch.of(self.rank))
-            held = block.up.weight
-            rows = self.plain.blocks[0].up.weight.chunk(2)[self.rank % 2]
-            self.assertEqual(held.to_local(), rows)
-            loss.backward()
-            self.backward_alone()
-            self.assertEqual(block.up.weight.to_local().shape, (4, WIDTH))
-            with self.subTest(step=step):
-                self.check_gradients(sharded)
-
-    def test_norms_and_clipping(self):
-        """The norm of all gradients, and what is clipped by it, is the whole model's."""
-        for norm_type in (2.0, 1.0, float("inf")):
-            sharded = self.made()
-            self.plain.zero_grad()
-            self.backward(sharded)
-            self.backward_alone()
-            with self.subTest(norm_type=norm_type):
-                expected = nn.utils.clip_grad_norm_(self.plain.parameters(), 0.05, norm_type)
-                found = nn.utils.clip_grad_norm_(sharded.parameters(), 0.05, norm_type)
-                self.assertEqual(found.full_tensor(), expected, **ROUNDED)
-                self.assertGreater(expected.item(), 0.05)
-                self.check_gradients(sharded)
-
-
-class FullyShardMethodsTest(MethodsTestCase):
+class FullyShardMethodsTest(PlainCopyTestCase):
     """Two ranks."""
 
     def whole(self, module, *, prefix=""):
