@@ -9,25 +9,20 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from harness.errors import LaunchError
 from harness.hosts.loop import Loop
 from harness.hosts.messages import ZYGOTE, Claim, Data, Message, Stream, ZygoteEnded
-from harness.system import posix
-from harness.system.server_process import ROOT, ServerProcess, start_interpreter
+from harness.system.logged_server import LoggedServer, new_log
+from harness.system.server_process import ROOT, start_interpreter
 from harness.wire import read_available, send_fds, send_frame, socket_pair
 
 # Reads that empty even a pipe of the kernel's largest size, 1 MiB.
 _DRAIN_READS = 16
 # Seconds for a zygote to end its workers and itself: less than an agent gives its sessions.
 _CLOSE_S = 0.8
-# Bytes from the end of the zygote's log that are told when it has died.
-_LOG_TAIL_BYTES = 8 * 1024
-# Looks in a row at which the zygote is stopped until it is killed, as the controller's own is.
-_STOPPED_LOOKS = 5
 
 
 @dataclass(slots=True)
@@ -55,8 +50,7 @@ class HostedZygote:
         """``guarded`` are the variables that limit libraries to one thread, as workers get them."""
         self._loop, self._send = loop, send
         self._workers: dict[int, _Worker] = {}
-        self._stopped_looks = 0
-        self._log = tempfile.TemporaryFile(prefix="harness-zygote-")  # noqa: SIM115 - closed by close()
+        log = new_log()
         try:
             pid, control = start_interpreter(
                 "harness.runner.zygote",
@@ -65,13 +59,13 @@ class HostedZygote:
                 arguments={"guarded": dict(guarded)},
                 environ=environ,
                 start_new_session=True,
-                stdout=self._log,
-                stderr=self._log,
+                stdout=log,
+                stderr=log,
             )
         except OSError as error:
-            self._log.close()
+            log.close()
             raise LaunchError(f"the process that forks workers could not be started: {error}") from error
-        self._server = ServerProcess(pid, control)
+        self._server = LoggedServer(pid, control, log)
         loop.on_read(control.fileno(), self._hear)
 
     # -- to the controller
@@ -88,10 +82,7 @@ class HostedZygote:
     def _end(self) -> None:
         self._loop.forget(self._server.control.fileno())
         self._server.wait(_CLOSE_S)
-        size = self._log.seek(0, os.SEEK_END)
-        self._log.seek(max(0, size - _LOG_TAIL_BYTES))
-        text = self._log.read().decode(errors="backslashreplace").strip()
-        self._send(ZygoteEnded(f"{self._server.exit_text()}\n{text}".strip()))
+        self._send(ZygoteEnded(self._server.end_text()))
 
     def _drain(self, number: int) -> None:
         for stream in list(self._workers[number].open):
@@ -176,10 +167,7 @@ class HostedZygote:
 
     def look_for_stop(self) -> None:
         """Looks whether the zygote is stopped, and kills it where it was at the last looks too."""
-        stopped = self._server.alive() and posix.is_stopped(self._server.pid)
-        self._stopped_looks = self._stopped_looks + 1 if stopped else 0
-        if self._stopped_looks >= _STOPPED_LOOKS:
-            self._server.end_if_stopped()
+        self._server.look_for_stop()
 
     def close(self) -> None:
         """Ends the zygote and its workers; kills those that do not end at once."""
@@ -188,4 +176,4 @@ class HostedZygote:
         self._loop.forget(self._server.control.fileno())
         self._server.control.close()
         self._server.wait(_CLOSE_S)
-        self._log.close()
+        self._server.close_log()

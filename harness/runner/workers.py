@@ -20,8 +20,9 @@ from harness.runner.events import Event, HostReady, HostUnusable, Notice, Zygote
 from harness.runner.interrupts import Interrupts
 from harness.runner.messages import Ended, Fork, Forked, Gone, Item, Kill, Message, Ready, Unusable, decode
 from harness.runner.worker_state import Cause, Stage, Worker, opened
-from harness.runner.zygote_process import LOOK_S, STOPPED_LOOKS, ZygoteLost, ZygoteProcess
+from harness.runner.zygote_process import LOOK_S, ZygoteLost, ZygoteProcess
 from harness.system import posix
+from harness.system.logged_server import STOPPED_LOOKS
 from harness.system.server_process import STOPPED
 from harness.wire import read_available
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import os
 import select
 import signal
 import socket
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -29,9 +27,9 @@ from harness.runner.messages import (
     decode,
     encode,
 )
-from harness.system import posix, scratch
 from harness.system.intra_op_threads import SINGLE_THREADED
-from harness.system.server_process import ROOT, ServerProcess, start_interpreter
+from harness.system.logged_server import LoggedServer, new_log
+from harness.system.server_process import ROOT, start_interpreter
 from harness.system.signals import WORKER_STACKS
 from harness.wire import FrameReader, read_available, send_fds, send_frame
 
@@ -44,20 +42,15 @@ STACKS_S = 2.0
 # Seconds to wait until a zygote has ended its workers and itself, which takes only calls of kill and wait.
 CLOSE_S = 10.0
 assert STACKS_S < CLOSE_S < IMPORT_TIMEOUT_S
-# Seconds between two looks at whether a process for which others wait is stopped, and at how many looks in a
-# row it has to be: a person who stops a process for a moment gets it back. Looks are counted, not seconds:
-# Ctrl-Z may stop the process that looks, too.
+# Seconds between two looks at whether a process for which others wait is stopped.
 LOOK_S = 1.0
-STOPPED_LOOKS = 5
-# Bytes from the end of the zygote's log that an error message quotes.
-LOG_TAIL_BYTES = 8 * 1024
 
 
 class ZygoteLost(Exception):
     """Raised when the zygote has died; the message tells how it ended and the end of its log."""
 
 
-class ZygoteProcess(ServerProcess):
+class ZygoteProcess(LoggedServer):
     """Owns a zygote. Leaving the context ends it, its workers, and the processes that these left behind."""
 
     def __init__(
@@ -78,8 +71,7 @@ class ZygoteProcess(ServerProcess):
         self.ready: Ready | None = None  # the last one, with what the zygote has found out about the target
         self.host_lost = ""  # how the host was lost
         self._fault = ""  # what else was written to its socket
-        with scratch.advised():
-            self._log = tempfile.TemporaryFile(prefix="harness-zygote-")  # noqa: SIM115 - closed by close()
+        log = new_log()
         path = [ROOT, *(p for p in sys_path if p != ROOT)]
         guarded = {name: environ.get(name) for name in SINGLE_THREADED}
         module, function = "harness.runner.zygote", "main"
@@ -87,7 +79,7 @@ class ZygoteProcess(ServerProcess):
         if host is not None:
             module, function = "harness.runner.zygote_relay", "serve"
             arguments |= {"host": dataclasses.asdict(host), "sys_path": path}
-        logged = {} if inherit_streams else {"stdout": self._log, "stderr": self._log}
+        logged = {} if inherit_streams else {"stdout": log, "stderr": log}
         try:
             pid, control = start_interpreter(
                 module,
@@ -100,21 +92,14 @@ class ZygoteProcess(ServerProcess):
                 **logged,
             )
         except OSError as error:
-            self._log.close()
+            log.close()
             raise HarnessError(f"the process that forks workers could not be started: {error}") from error
-        super().__init__(pid, control)
-        self._stopped_looks = 0
+        super().__init__(pid, control, log)
 
     @property
     def shift_s(self) -> float:
         """What to add to the monotonic clock of the zygote's host, once it has loaded."""
         return self.ready.shift_s if self.ready is not None else 0.0
-
-    def look_for_stop(self) -> None:
-        """Looks whether the zygote is stopped, and kills it where it was at the last looks too."""
-        self._stopped_looks = self._stopped_looks + 1 if self.alive() and posix.is_stopped(self.pid) else 0
-        if self._stopped_looks >= STOPPED_LOOKS:
-            self.end_if_stopped()
 
     def close(self) -> None:
         """Closes the socket, which ends zygote and workers, and waits; kills a zygote that does not end."""
@@ -128,18 +113,12 @@ class ZygoteProcess(ServerProcess):
                 continue
         self.control.close()
         self.wait(CLOSE_S)
-        self._log.close()
+        self.close_log()
 
     def lost(self) -> ZygoteLost:
         """The exception about a zygote whose socket has closed: how it ended, and the end of its log."""
         self.wait(CLOSE_S)
-        return ZygoteLost(self.host_lost or f"{self.exit_text()}{self._log_tail()}")
-
-    def _log_tail(self) -> str:
-        size = self._log.seek(0, os.SEEK_END)
-        self._log.seek(max(0, size - LOG_TAIL_BYTES))
-        text = self._log.read().decode(errors="backslashreplace").strip()
-        return f"\n{text}" if text else ""
+        return ZygoteLost(self.host_lost or self.end_text())
 
     def send(self, message: Load | Kill) -> None:
         """Sends a message; ZygoteLost where the zygote has died."""
@@ -227,4 +206,4 @@ class ZygoteProcess(ServerProcess):
         select.select([self.control], [], [], STACKS_S)
         self.signal(signal.SIGKILL)
         self.wait(CLOSE_S)
-        raise ZygoteLost(f"no end after {IMPORT_TIMEOUT_S:.0f} s{self._log_tail()}")
+        raise ZygoteLost(f"no end after {IMPORT_TIMEOUT_S:.0f} s{self.log_tail()}")

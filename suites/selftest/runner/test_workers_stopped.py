@@ -21,6 +21,7 @@ from harness.runner.plan import Attempt
 from harness.runner.worker_state import Cause
 from harness.runner.workers import Workers
 from harness.runner.zygote_process import ZygoteProcess
+from harness.system import logged_server
 from harness.system.control_group import MemoryKills
 from suites.selftest.runner import runs
 
@@ -46,7 +47,9 @@ class StoppedTest(unittest.TestCase):
         self.addCleanup(entered.close)
         self.workers = entered.enter_context(Workers(entered.enter_context(Interrupts())))
         for module in (workers, zygote_process):
-            entered.enter_context(mock.patch.multiple(module, LOOK_S=0.01, STOPPED_LOOKS=2))
+            entered.enter_context(mock.patch.object(module, "LOOK_S", 0.01))
+        for module in (workers, logged_server):
+            entered.enter_context(mock.patch.object(module, "STOPPED_LOOKS", 2))
 
     def start(self, body: str, limit_s: float | None = None) -> None:
         """Starts a worker that runs a test with the body of one line."""

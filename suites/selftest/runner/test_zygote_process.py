@@ -11,6 +11,7 @@ from unittest import mock
 from harness.runner import zygote_process
 from harness.runner.messages import Load, Message
 from harness.runner.zygote_process import ZygoteLost, ZygoteProcess
+from harness.system import logged_server
 from suites.selftest.runner import runs
 from suites.selftest.runner.test_worker_descriptors import HELP
 from suites.selftest.runner.test_workers import gone
@@ -48,7 +49,8 @@ class ZygoteProcessTest(unittest.TestCase):
         """A zygote that is stopped in an import is killed, and the module's error says so."""
         runs.write_module(self.directory, "test_stop", "os.kill(os.getpid(), signal.SIGSTOP)\n")
         loading = self.zygote.load(["test_stop"], [], self.wake)
-        with mock.patch.multiple(zygote_process, LOOK_S=0.01, STOPPED_LOOKS=2):
+        looks = mock.patch.object(zygote_process, "LOOK_S", 0.01)
+        with looks, mock.patch.object(logged_server, "STOPPED_LOOKS", 2):
             self.assertIn("stopped (as by SIGSTOP)", next(loading).error)
             with self.assertRaises(ZygoteLost):
                 next(loading)
