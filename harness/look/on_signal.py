@@ -11,7 +11,7 @@ import types
 from collections.abc import Iterator
 from time import monotonic
 
-from harness.look.report import RunningTest, taken
+from harness.look.report import SeenTest, taken
 
 # A process of tests gets no handler of it: tests have handlers of their own, and a signal ends system calls.
 SIGNAL = signal.SIGUSR1
@@ -23,7 +23,7 @@ def shown_on_signal(name: str) -> Iterator[None]:
 
     ``name`` is what they run. It is printed by a thread, so that who watches the ranks goes on watching.
     """
-    test = RunningTest(name, os.getpid(), monotonic())
+    test = SeenTest(name, os.getpid(), monotonic())
 
     def look(number: int, frame: types.FrameType | None) -> None:
         threading.Thread(target=_print, args=(test,), name="look", daemon=True).start()
@@ -35,7 +35,7 @@ def shown_on_signal(name: str) -> Iterator[None]:
         signal.signal(SIGNAL, before)
 
 
-def _print(test: RunningTest) -> None:
+def _print(test: SeenTest) -> None:
     try:
         lines = taken(os.getpid(), [test])
     except OSError as error:

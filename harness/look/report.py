@@ -15,6 +15,7 @@ from harness.look.processes import below
 from harness.look.ranks import SeenRank, SeenSet, of_process, seen
 from harness.look.stacks import Stacks
 from harness.look.stacks import of_process as stacks_of
+from harness.outcomes import ranks_text
 
 # The names of threads that are ranks.
 _RANK = re.compile(r"rank \d+")
@@ -27,7 +28,7 @@ MOST_SIDES = 16
 
 
 @dataclass(frozen=True, slots=True)
-class RunningTest:
+class SeenTest:
     """A test that runs: its process (None: it is not known yet), and when it began on the monotonic clock."""
 
     id: str
@@ -36,7 +37,7 @@ class RunningTest:
     worker: str = ""
 
 
-def taken(pid: int, tests: Sequence[RunningTest] | None = None, *, native: bool = False) -> list[str]:
+def taken(pid: int, tests: Sequence[SeenTest] | None = None, *, native: bool = False) -> list[str]:
     """The lines of a look at the processes below one. UsageError where there is no such process.
 
     ``tests`` are those that run, where that is known; else what has ranks is shown, and the process itself.
@@ -44,7 +45,7 @@ def taken(pid: int, tests: Sequence[RunningTest] | None = None, *, native: bool 
     now_s = monotonic()
     sets = seen(below(pid))
     if tests is None:
-        tests = [RunningTest("", each, now_s) for each in dict.fromkeys((*(s.process for s in sets), pid))]
+        tests = [SeenTest("", each, now_s) for each in dict.fromkeys((*(s.process for s in sets), pid))]
     shown = [(test, list(of_process(sets, test.pid or 0))) for test in tests]
     processes = dict.fromkeys(
         process
@@ -58,7 +59,7 @@ def taken(pid: int, tests: Sequence[RunningTest] | None = None, *, native: bool 
 
 
 def test_lines(
-    test: RunningTest,
+    test: SeenTest,
     sets: Sequence[SeenSet],
     stacks: Mapping[int, Stacks],
     now_s: float,
@@ -68,7 +69,7 @@ def test_lines(
     """The lines about one test; ``stacks`` are those of processes by their ids."""
     for each in sets:
         began = [rank.began_s for rank in each.ranks if rank.began_s is not None]
-        known = RunningTest(test.id or each.test, test.pid, min(began, default=now_s), test.worker)
+        known = SeenTest(test.id or each.test, test.pid, min(began, default=now_s), test.worker)
         yield _head(known if not test.id else test, now_s, len(each.ranks))
         yield from rank_lines(each, stacks, now_s, native=native)
     if not sets:
@@ -87,7 +88,7 @@ def _without_logs(stacks: Stacks, native: bool) -> Iterator[str]:
         yield from _frame_lines(_shown(stacks.main, native))
 
 
-def _head(test: RunningTest, now_s: float, ranks: int) -> str:
+def _head(test: SeenTest, now_s: float, ranks: int) -> str:
     who = [f"worker {test.worker}"] if test.worker else []
     who += [f"process {test.pid}"] if test.pid is not None else []
     who += [f"{ranks} rank{'s' if ranks > 1 else ''}"] if ranks else []
@@ -108,11 +109,11 @@ def rank_lines(
     for (before, after, frames), members in list(sides.items())[:MOST_SIDES]:
         for_s = now_s - min(since_s for _, since_s in members)
         time = f" for {for_s:.1f} s" if for_s > 0 else ""
-        yield f"  {_name([rank for rank, _ in members])}: {before}{time}{after}"
+        yield f"  {ranks_text(rank for rank, _ in members)}: {before}{time}{after}"
         yield from _frame_lines(frames)
     rest = [rank for members in list(sides.values())[MOST_SIDES:] for rank, _ in members]
     if rest:
-        yield f"  ... and {_name(rest)}"
+        yield f"  ... and {ranks_text(rest)}"
 
 
 def words(rank: SeenRank, waiting: Waiting | None) -> tuple[str, float | None, str]:
@@ -124,7 +125,7 @@ def words(rank: SeenRank, waiting: Waiting | None) -> tuple[str, float | None, s
     inside = under_way(rank.calls)
     if waiting is not None:
         call = waiting.call
-        others = f", for {_name(waiting.waits_for)}" if waiting.waits_for else ""
+        others = f", for {ranks_text(waiting.waits_for)}" if waiting.waits_for else ""
         return f"waiting in {call}", call.waiting_s or call.started_s, f"{call.at}{others}"
     if inside is not None:
         return f"in {inside}", inside.waiting_s or inside.started_s, inside.at
@@ -132,17 +133,6 @@ def words(rank: SeenRank, waiting: Waiting | None) -> tuple[str, float | None, s
     if last is None:
         return "in no communication so far", rank.began_s, ""
     return "in no communication", last.ended_s, f", since {last}{last.at}"
-
-
-def _name(ranks: Sequence[int]) -> str:
-    """``rank 3``, ``ranks 0-2, 5``."""
-    parts: list[list[int]] = []
-    for rank in sorted(ranks):
-        if parts and rank == parts[-1][-1] + 1:
-            parts[-1][1:] = [rank]
-        else:
-            parts.append([rank])
-    return f"rank{'s' if len(ranks) > 1 else ''} " + ", ".join("-".join(map(str, part)) for part in parts)
 
 
 def _shown(frames: Sequence[Frame], native: bool) -> tuple[Frame, ...]:

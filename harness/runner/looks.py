@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from time import monotonic
 
 from harness.errors import HarnessError
-from harness.look.report import RunningTest, taken
+from harness.look.report import SeenTest, taken
 from harness.report.text import clock_text, count
 
 # Which signal asks. The process of a run has no tests, so nobody else's handler is replaced.
@@ -91,7 +91,7 @@ class Looks:
         """Whether somebody has asked and no look is being made."""
         return self._asked and (self._thread is None or not self._thread.is_alive())
 
-    def begin(self, tests: Sequence[RunningTest], ended: int, since_s: float) -> None:
+    def begin(self, tests: Sequence[SeenTest], ended: int, since_s: float) -> None:
         """Begins the look that was asked for: at ``tests``, while ``ended`` attempts have ended.
 
         ``since_s`` is the start of the run on the monotonic clock.
@@ -109,7 +109,7 @@ class Looks:
             lines += self._answers.get()
         return lines
 
-    def _look(self, head: str, tests: Sequence[RunningTest]) -> None:
+    def _look(self, head: str, tests: Sequence[SeenTest]) -> None:
         try:
             lines = taken(os.getpid(), tests)
         except HarnessError as error:

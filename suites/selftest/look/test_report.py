@@ -14,7 +14,7 @@ from harness.errors import UsageError
 from harness.frames import Frame
 from harness.look import report
 from harness.look.ranks import SeenRank, SeenSet
-from harness.look.report import MOST_SIDES, RunningTest, rank_lines, taken, words
+from harness.look.report import MOST_SIDES, SeenTest, rank_lines, taken, words
 from harness.look.stacks import Stacks, program
 from harness.system.signals import RANK_STACKS
 from suites.selftest.look.blocked import LOOK_S, Blocked
@@ -36,7 +36,7 @@ class WordsTest(unittest.TestCase):
         table = {
             "not in its test yet": (SeenRank(0), None),
             "at the end of its test": (SeenRank(0, (WAITS,), 1.0, ended=True), None),
-            "waiting in all_reduce #2 of the default group|5.0| (t.py:4), for ranks 1-2": (
+            "waiting in all_reduce #2 of the default group|5.0| (t.py:4), for ranks 1, 2": (
                 SeenRank(0, (WAITS,), 1.0),
                 Waiting(0, WAITS, (1, 2)),
             ),
@@ -70,7 +70,7 @@ class LinesTest(unittest.TestCase):
         )
         stacks = {10: Stacks({"MainThread": (TORCHS, USERS)}), 12: Stacks({"MainThread": (TORCHS, USERS)})}
         self.assertEqual(
-            list(report.test_lines(RunningTest("", 9, 0.0), [ranks], stacks, 9.0)),
+            list(report.test_lines(SeenTest("", 9, 0.0), [ranks], stacks, 9.0)),
             [
                 "m.T.test for 8.0 s (process 9, 3 ranks)",
                 "  ranks 0, 2: waiting in all_reduce #2 of the default group for 4.0 s (t.py:4), for rank 1",
@@ -83,14 +83,14 @@ class LinesTest(unittest.TestCase):
     def test_no_ranks(self) -> None:
         """A test without ranks has the stack of its process."""
         lines = report.test_lines(
-            RunningTest("m.T.x", 9, 0.0, "2"), [], {9: Stacks({"MainThread": (USERS,)})}, 3.0
+            SeenTest("m.T.x", 9, 0.0, "2"), [], {9: Stacks({"MainThread": (USERS,)})}, 3.0
         )
         self.assertEqual(list(lines), ["m.T.x for 3.0 s (worker 2, process 9)", "      t.py:4 in step"])
 
     def test_rank_threads(self) -> None:
         """Ranks that are threads are told by the stacks of these threads."""
         stacks = Stacks({"MainThread": (TORCHS,), "rank 1": (TORCHS, USERS), "rank 0": (USERS,), "pin": ()})
-        lines = report.test_lines(RunningTest("m.T.x", 9, 0.0), [], {9: stacks}, 3.0)
+        lines = report.test_lines(SeenTest("m.T.x", 9, 0.0), [], {9: stacks}, 3.0)
         expected = ["m.T.x for 3.0 s (process 9)", "  rank 0: a thread", "      t.py:4 in step"]
         expected += [
             "  rank 1: a thread",

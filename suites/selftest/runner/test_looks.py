@@ -9,7 +9,7 @@ import unittest
 from collections.abc import Callable
 from time import monotonic
 
-from harness.look.report import RunningTest
+from harness.look.report import SeenTest
 from harness.runner.looks import Looks, has_terminal
 from suites.selftest.look.blocked import Blocked
 from suites.selftest.runner.runs import PATIENCE_S, RUN_TESTS, RunnerCase, journal_records
@@ -88,7 +88,7 @@ class LooksTest(unittest.TestCase):
             os.kill(os.getpid(), signal.SIGUSR1)
             self.assertTrue(looks.asked)
             take()
-            looks.begin([RunningTest("m.T.test", os.getpid(), 0.0)], 7, monotonic())
+            looks.begin([SeenTest("m.T.test", os.getpid(), 0.0)], 7, monotonic())
             os.set_blocking(fd, True)
             take()  # waits for it
             lines = looks.answers()
