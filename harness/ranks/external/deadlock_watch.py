@@ -64,10 +64,9 @@ class ExternalDeadlockWatch:
     def judge(
         self, silent: Iterable[int], settled: Mapping[int, Sequence[Call]], *, all_of_them: bool = False
     ) -> None:
-        """In one process of all: looks whether the silent ranks can go on, and tells all where some cannot,
-        or, with ``all_of_them``, where none can.
+        """In one process of all: looks whether the silent ranks can go on, and tells all where some cannot.
 
-        ``settled`` are the calls of ranks that have an outcome.
+        With ``all_of_them`` it tells only where none can. ``settled`` are the calls of ranks with an outcome.
         """
         views = [RankView(rank, calls, settled=True) for rank, calls in settled.items()]
         before, self._read = self._read, {rank: self._told_by(rank) for rank in silent}
