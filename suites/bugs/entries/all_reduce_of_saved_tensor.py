@@ -9,7 +9,7 @@ fails: silently wrong: the gradient
 since: 2.11
 reach: public API
 fuzzer: probes of collectives
-upstream: none found
+upstream: none found; pytorch/pytorch#121587 is of the documents, which are silent on autograd
 who: Whoever reduces an activation or a loss in place, for a log say, before backward: the gradients are
   wrong without a word.
 """

@@ -8,7 +8,7 @@ since: 2.11
 before: 2.14
 reach: public API
 fuzzer: probes of collectives
-upstream: none found
+upstream: pytorch/pytorch#101380, the check that is left out; pytorch/pytorch#191511 adds it
 who: Whoever exchanges scalars by the wrong collective.
 """
 

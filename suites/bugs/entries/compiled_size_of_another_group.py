@@ -10,7 +10,7 @@ fails: silently wrong: a group of
 since: 2.12
 reach: public API
 fuzzer: none; a test of compiled collectives on pairs of four ranks
-upstream: not looked up
+upstream: none found; pytorch/pytorch#189330 is of a group's name, which is a constant in the graph, too
 who: Whoever compiles a function that divides by the size of a group, or slices by the rank in it, and
   calls it for more than one: layers that share code between tensor-parallel and data-parallel groups.
 """

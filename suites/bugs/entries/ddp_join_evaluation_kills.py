@@ -7,7 +7,7 @@ fails: process dies: SIGABRT
 since: 2.13
 reach: public API
 fuzzer: ddp
-upstream: none found
+upstream: none found; pytorch/pytorch#44425 is of no_sync() under join()
 who: Whoever evaluates during training on uneven inputs.
 """
 

@@ -8,7 +8,7 @@ fails: silently wrong: the gradient
 since: 2.13
 reach: public API
 fuzzer: ddp
-upstream: none found
+upstream: none found; pytorch/pytorch#34904 notes in its review that the division is in place
 who: Whoever adds a sparse embedding to something with parameters, as models add embeddings of positions.
 seen: ^ddp: silently wrong: gradient of .*\\| .*sparse
 """

@@ -7,7 +7,7 @@ fails: internal assertion: RuntimeError: .*expect_autograd_hooks_ INTERNAL ASSER
 since: 2.13
 reach: public API
 fuzzer: ddp
-upstream: none found
+upstream: pytorch/pytorch#143580; pytorch/pytorch#166388 and pytorch/pytorch#187732 are to mend it
 who: Whoever accumulates gradients with DistributedDataParallel(static_graph=True).
 seen: ^ddp: .*expect_autograd_hooks_ INTERNAL ASSERT FAILED
 """

@@ -7,7 +7,7 @@ fails: silently wrong: the gradient
 since: 2.13
 reach: public API
 fuzzer: ddp
-upstream: none found
+upstream: pytorch/pytorch#97030 and pytorch/pytorch#79171, which need no call without gradients
 who: Whoever evaluates between steps with static_graph=True, where some output has no part in the loss.
 seen: ^ddp: silently wrong: gradient of .*\\| .*static_graph.*evaluates
 """

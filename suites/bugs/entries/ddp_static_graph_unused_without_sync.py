@@ -7,7 +7,7 @@ fails: refused: RuntimeError: Expected to have finished reduction in the prior i
 since: 2.13
 reach: public API
 fuzzer: ddp
-upstream: none found
+upstream: pytorch/pytorch#97030 and pytorch/pytorch#79171, which need no no_sync()
 who: Whoever accumulates gradients with static_graph=True, where some output has no part in the loss.
 seen: ^ddp: refused: RuntimeError: Expected to have finished reduction.*\| .*static_graph
 """

@@ -7,7 +7,7 @@ fails: refused: RuntimeError: aten.cat.default got mixed torch.Tensor and DTenso
 since: 2.13
 reach: public API
 fuzzer: dtensor
-upstream: none found
+upstream: pytorch/pytorch#173123, which is of any operator with several results
 who: Whoever splits a fused projection and needs one part of it.
 seen: ^dtensor: .*aten\.(cat|stack)\.default got mixed torch\.Tensor and DTensor.*\| .*(chunk|split|unbind)
 """

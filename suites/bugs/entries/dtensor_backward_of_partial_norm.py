@@ -8,7 +8,7 @@ fails: refused: RuntimeError: aten.masked_fill_.Scalar: in-place operations
 since: 2.13
 reach: public API
 fuzzer: dtensor
-upstream: none found
+upstream: none found; pytorch/pytorch#152249 is of the same backward without a strategy for masked_fill_
 who: Whoever penalises the norm of a result that is not reduced yet.
 seen: ^dtensor: .*masked_fill_\.Scalar: in-place operations.*\| .*norm
 """

@@ -7,7 +7,7 @@ fails: refused: RuntimeError: aten.cat.default got mixed torch.Tensor and DTenso
 since: 2.13
 reach: public API
 fuzzer: dtensor
-upstream: none found
+upstream: none found; pytorch/pytorch#185362 is of cumprod, cummax and cummin
 who: Whoever differentiates a product.
 seen: ^dtensor: .*got mixed torch\.Tensor and DTensor.*\| .*(prod|cumprod)
 """

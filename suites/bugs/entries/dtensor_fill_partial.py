@@ -8,7 +8,7 @@ fails: silently wrong: fill_
 since: 2.13
 reach: public API
 fuzzer: dtensor
-upstream: none found
+upstream: none found; pytorch/pytorch#163193 is of a Partial tensor to which a number is added
 who: Whoever fills what a reduction has made.
 seen: ^dtensor: .*(value|shard) of v#.*\| .*\.fill_\(
 """

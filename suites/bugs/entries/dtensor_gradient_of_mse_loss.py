@@ -8,7 +8,7 @@ fails: silently wrong: gradient
 since: 2.11
 reach: public API
 fuzzer: none; a test of losses on DTensors
-upstream: not looked up
+upstream: none found; pytorch/pytorch#185167 is of nll_loss with weights on a sharded batch
 who: Whoever trains with a mean squared error on an output that is sharded over its batch.
 """
 

@@ -8,7 +8,7 @@ fails: silently wrong: mse_loss
 since: 2.13
 reach: public API
 fuzzer: dtensor
-upstream: none found
+upstream: none found; pytorch/pytorch#162692 is of mean(), which pytorch/pytorch#163241 mended alone
 who: Whoever computes a loss on shards that are not even, as the last batch's are not.
 seen: ^dtensor: .*(value|shard|grad) of v#.*\| .*(mse_loss|l1_loss)
 seen: ^dtensor: .*differs.*\| .*mse_loss

@@ -7,7 +7,7 @@ fails: refused: RuntimeError: min\(\) arg is an empty sequence
 since: 2.13
 reach: public API
 fuzzer: dtensor
-upstream: none found
+upstream: none found; pytorch/pytorch#173572 gave operators in place a clear error for it
 who: Whoever writes into the result of a reduction.
 seen: ^dtensor: .*min\(\) arg is an empty sequence
 """

@@ -7,7 +7,7 @@ fails: silently wrong: the shape
 since: 2.13
 reach: public API
 fuzzer: dtensor
-upstream: none found
+upstream: none found; pytorch/pytorch#174136 is of the reverse, a local tensor of the old shape
 who: Whoever squeezes in place.
 seen: ^dtensor: .*\| .*squeeze_\(
 """

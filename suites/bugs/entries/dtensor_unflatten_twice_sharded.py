@@ -8,7 +8,7 @@ fails: refused: RuntimeError: shape '\[#, #\]' is invalid for input of size #
 since: 2.13
 reach: public API
 fuzzer: dtensor
-upstream: none found
+upstream: none found; pytorch/pytorch#186282 is of a result whose one dimension two mesh dimensions shard
 who: Whoever shards one dimension by data and tensor parallelism.
 seen: ^dtensor: .*shape '\[.*\]' is invalid for input of size
 """

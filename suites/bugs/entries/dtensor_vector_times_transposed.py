@@ -7,7 +7,7 @@ fails: silently wrong: the shape
 since: 2.13
 reach: public API
 fuzzer: dtensor
-upstream: none found
+upstream: none found; it is the bug of dtensor_squeeze_in_place, as matmul ends in squeeze_()
 who: Whoever multiplies a vector by a matrix of one row.
 seen: ^dtensor: .*shape of v# differs.*\| .* @
 """

@@ -7,7 +7,7 @@ fails: silently wrong: the view
 since: 2.13
 reach: public API
 fuzzer: dtensor
-upstream: none found
+upstream: none found; pytorch/pytorch#139735 is of a write to such a view, which its base does not see
 who: Whoever writes to a tensor in place of which a part is in use.
 seen: ^dtensor: silently wrong: (value|shard) of v# differs.*\| .*; .*(_\(|out=)
 """

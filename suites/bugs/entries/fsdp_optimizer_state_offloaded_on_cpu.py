@@ -8,7 +8,7 @@ fails: silently wrong: exp_avg
 since: 2.11
 reach: public API
 fuzzer: none; a test of FSDP1's state dicts beside one process
-upstream: not looked up
+upstream: none found
 who: Whoever saves a checkpoint of FSDP1 on the CPU, most often in tests of what is to run on GPUs.
 """
 

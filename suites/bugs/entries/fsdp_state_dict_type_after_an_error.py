@@ -8,7 +8,7 @@ fails: silently wrong: state_dict_type
 since: 2.11
 reach: public API
 fuzzer: none; a test of FSDP1's state dicts after an exception
-upstream: not looked up
+upstream: none found
 who: Whoever catches the error of a failed checkpoint and goes on training.
 """
 

@@ -8,7 +8,7 @@ fails: silently wrong: loss_parallel
 since: 2.11
 reach: public API
 fuzzer: none; a test of losses on DTensors
-upstream: not looked up
+upstream: none found; pytorch/pytorch#190746 is of wrong gradients within the block
 who: Whoever catches an error of a training step, as for a batch that does not fit into memory, and goes
   on.
 """

@@ -8,7 +8,7 @@ fails: process dies: SIGABRT
 since: 2.11
 reach: public API
 fuzzer: probes of collectives
-upstream: none found
+upstream: none found; pytorch/pytorch#87497 is of the same abort for sparse gradients
 who: Whoever has two ranks disagree on a shape: one rank is gone without a traceback, and the others say
   that a peer closed its connection.
 """
