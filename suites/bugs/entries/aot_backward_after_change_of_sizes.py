@@ -8,7 +8,7 @@ fails: refused: RuntimeError: one of the variables needed for gradient computati
 since: 2.11
 reach: internal entry: aot_function; dynamo leaves a change of an argument's sizes to eager
 fuzzer: aot.test_view_programs
-upstream: none found
+upstream: none found; pytorch/pytorch#185876 is of writes that are done after the graph
 who: Whoever builds a compiler on aot_function.
 seen: one of the variables needed for gradient computation.*(squeeze_|t_|transpose_|swapaxes_)[(]
 """

@@ -8,7 +8,7 @@ fails: refused: RuntimeError: .*guessed its metadata incorrectly
 since: 2.11
 reach: internal entry: aot_function
 fuzzer: aot.test_input_mutation
-upstream: none found
+upstream: none found; pytorch/pytorch#139630 made the guess that is wrong here
 who: Whoever builds a compiler on aot_function for tensor subclasses, DTensor for one, that are written to.
 """
 

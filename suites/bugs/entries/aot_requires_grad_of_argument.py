@@ -7,7 +7,7 @@ fails: silently wrong: requires_grad
 since: 2.11
 reach: internal entry: aot_function; dynamo leaves such calls to eager
 fuzzer: aot
-upstream: none found
+upstream: none found; pytorch/pytorch#123713 and pytorch/pytorch#176854 are of results, in torch.compile
 who: Whoever builds a compiler on aot_function.
 seen: silently wrong: (argument|output|input) #: requires_grad
 """

@@ -8,7 +8,7 @@ fails: refused: RuntimeError: .*is not tracked with proxy
 since: 2.11
 reach: internal entry: aot_function(dynamic=True)
 fuzzer: aot.test_view_programs
-upstream: none found
+upstream: none found; pytorch/pytorch#159709 is of the same message for DTensors
 who: Whoever builds a compiler on aot_function with dynamic shapes.
 seen: is not tracked with proxy for
 """

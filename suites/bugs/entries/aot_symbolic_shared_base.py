@@ -8,7 +8,7 @@ fails: internal assertion: AssertionError: Node as_strided_scatter was invalid
 since: 2.11
 reach: internal entry: aot_function(dynamic=True)
 fuzzer: aot.test_view_programs
-upstream: none found
+upstream: none found; pytorch/pytorch#164186 is of the same assertion without shared memory
 who: Whoever builds a compiler on aot_function with dynamic shapes.
 seen: AssertionError: Node as_strided\w* was invalid, but is output
 """

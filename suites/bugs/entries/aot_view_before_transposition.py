@@ -8,7 +8,7 @@ fails: refused: ValueError: Cannot view a tensor with shape
 since: 2.11
 reach: internal entry: aot_function; dynamo leaves a transposition of an argument to eager
 fuzzer: aot.test_view_programs
-upstream: none found
+upstream: none found; a review of pytorch/pytorch#121007 asks about such programs
 who: Whoever builds a compiler on aot_function.
 seen: ValueError: Cannot view a tensor with shape
 """

@@ -9,7 +9,7 @@ fails: refused: RuntimeError: expand: the requested shape has too few dimensions
 since: 2.11
 reach: internal entry: aot_function with keep_inference_input_mutations=True
 fuzzer: aot.test_view_programs
-upstream: none found
+upstream: none found; pytorch/pytorch#186478 is of the same copy after an operator with out=
 who: Whoever builds a compiler on aot_function that keeps writes in the graph.
 seen: expand: the requested shape has too few dimensions
 """

@@ -8,7 +8,7 @@ fails: refused: BackendCompilerFailed.*encountered a mutation on a view chain
 since: 2.11
 reach: public API
 fuzzer: compile
-upstream: none found
+upstream: none found; pytorch/pytorch#122502 made the refusal, for an as_strided of the user
 who: Whoever passes a matrix and its flat view to a compiled function that fills the diagonal.
 seen: encountered a mutation on a view chain
 """

@@ -8,7 +8,7 @@ fails: internal assertion: RuntimeError: state INTERNAL ASSERT FAILED
 since: 2.11
 reach: public API
 fuzzer: compile
-upstream: none found
+upstream: none found; pytorch/pytorch#180823 is of the compiler's error that comes first
 who: Whoever catches the compiler's error, as a server or a notebook does, and goes on in the same process.
 seen: Hit PythonDispatcher dispatch key|state INTERNAL ASSERT FAILED at PATH
 """

@@ -7,7 +7,7 @@ fails: silently wrong: the shape
 since: 2.11
 reach: public API
 fuzzer: aot.test_module_sweep
-upstream: none found
+upstream: none found; pytorch/pytorch#186074, for wrong values, is to mend it, too
 who: Whoever compiles this loss for single samples, and stacks or compares what comes.
 """
 

@@ -7,7 +7,7 @@ fails: silently wrong: another object
 since: 2.11
 reach: public API
 fuzzer: aot.test_view_programs
-upstream: none found
+upstream: none found; pytorch/pytorch#185029 is of outputs that were the wrong argument itself
 who: Whoever compares tensors by identity, or keeps state in an attribute of a tensor.
 seen: silently wrong: output #: is argument
 seen: silently wrong: (output #|the output): is the object of (nothing|input #)[^|]*compiled

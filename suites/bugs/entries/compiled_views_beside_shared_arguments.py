@@ -8,7 +8,7 @@ fails: silently wrong: values of the transpose
 since: 2.11
 reach: public API
 fuzzer: aot.test_view_programs
-upstream: none found
+upstream: none found; pytorch/pytorch#198095 is of views of an argument
 who: Whoever passes two views of one tensor, of which one is written to, and returns a view of a result.
 seen: silently wrong: output #: values.*return [^|]*t[^|]*\| y0[^|]*, y0
 """

@@ -8,7 +8,7 @@ fails: silently wrong: the tensor
 since: 2.11
 reach: public API
 fuzzer: aot.test_view_programs
-upstream: none found
+upstream: pytorch/pytorch#197448
 who: Whoever clears or fills a tensor through a broadcast view in a compiled function, as for masks and
   caches.
 seen: silently wrong: .*values.*[.]expand[(]2, [^|]*[.](zero_|fill_|masked_fill_)
