@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,17 @@ from harness.plain_fields import checked
 
 # The name of a group that was never registered under one: a rank may have several such groups.
 UNNAMED = "?"
+# Ranks that follow each other are written out up to so many.
+_WRITTEN_OUT = 8
+
+
+def members_text(members: Iterable[int]) -> str:
+    """Ranks in their order, which distinguishes meshes: ``0, 2, 1, 3``; many that follow are ``0-63``."""
+    parts: list[str] = []
+    for _, numbered in itertools.groupby(enumerate(members), lambda pair: pair[1] - pair[0]):
+        run = [rank for _, rank in numbered]
+        parts += [f"{run[0]}-{run[-1]}"] if len(run) > _WRITTEN_OUT else map(str, run)
+    return ", ".join(parts)
 
 
 class Kind(str, enum.Enum):
@@ -77,11 +89,11 @@ class Signature:
         if self.default:
             return "the default group"
         if self.kind is Kind.LAYOUT:
-            return f"the mesh of ranks {', '.join(map(str, self.members))}"
+            return f"the mesh of ranks {members_text(self.members)}"
         if not self.members:
             return f"group {self.group or UNNAMED}"
         made = f" made at {self.made_at}" if self.made_at else ""
-        return f"group {{{', '.join(map(str, self.members))}}}{made}"
+        return f"group {{{members_text(self.members)}}}{made}"
 
 
 @dataclass(frozen=True, slots=True)

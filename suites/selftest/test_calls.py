@@ -71,6 +71,9 @@ class WordsTest(unittest.TestCase):
             "redistribute #2 on the mesh of ranks 0, 1": Call(
                 Signature("redistribute", kind=Kind.LAYOUT, members=(0, 1)), 2, 2
             ),
+            "redistribute #1 on the mesh of ranks 0, 2, 1, 3, 8-1023": Call(
+                Signature("redistribute", kind=Kind.LAYOUT, members=(0, 2, 1, 3, *range(8, 1024)))
+            ),
         }
         for words, call in table.items():
             with self.subTest(words):

@@ -16,6 +16,7 @@ from typing import Any
 
 from harness.errors import UsageError
 from harness.outcomes import ranks_text
+from harness.ranks.local.coordinates import coordinates_once
 from harness.system.patching import replaced
 
 ADVICE = (
@@ -71,7 +72,8 @@ def refusing_divergence(world_size: int) -> Iterator[None]:
 
     AssertionError for a truth value that differs by rank, UsageError for a comparison of ranks that does,
     however the test gets the rank (``self.rank``, ``dist.get_rank()``, a mesh). ``dist.get_rank()`` is
-    replaced, because torch's is the fake group's (pytorch/pytorch#177190, pytorch/pytorch#189408).
+    replaced, because torch's is the fake group's (pytorch/pytorch#177190, pytorch/pytorch#189408), and a
+    mesh's coordinates, because torch's take long (``coordinates``).
     """
     import torch.distributed as dist
     from torch.distributed import _local_tensor
@@ -86,6 +88,7 @@ def refusing_divergence(world_size: int) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         for owner, name, replacement in (
             (dist, "get_rank", get_rank),
+            (mesh, "get_coordinate", coordinates_once()),
             (mesh, "get_rank", _comparing(mesh.get_rank)),
             (mesh, "get_local_rank", _comparing(mesh.get_local_rank)),
             (_local_tensor, "_combine_any_rank_results", _one_truth(_local_tensor._combine_any_rank_results)),

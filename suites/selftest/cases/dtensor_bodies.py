@@ -352,6 +352,25 @@ class FaultyLocal(LocalDTensorTestBase):
 _marks: list[str] = []
 
 
+class ManyLocal(LocalDTensorTestBase):
+    """Tests in a process that simulates more ranks than any machine has processors."""
+
+    world_size: Any = 1024
+
+    @with_comms
+    def test_spreads(self) -> None:
+        """Cuts a tensor up where each rank has it, and puts it together again."""
+        mesh = self.build_device_mesh()
+        whole = torch.arange(2.0 * self.world_size)
+        parts = distribute_tensor(whole, mesh, [Shard(0)], src_data_rank=None)
+        self.assertEqual(parts.redistribute(mesh, [Replicate()]).to_local(), whole)
+
+    @with_comms
+    def test_scatters(self) -> None:
+        """Has rank 0 scatter a tensor, for which torch makes a tensor for each pair of ranks."""
+        distribute_tensor(torch.arange(2.0 * self.world_size), self.build_device_mesh(), [Shard(0)])
+
+
 def play(case: Any, method: str, **environ: str) -> tuple[unittest.TestResult, TestOutcome]:
     """Runs one test in this process; returns unittest's result and the harness's outcome."""
     test, result = case(method), unittest.TestResult()

@@ -92,6 +92,15 @@ class LocalTest(unittest.TestCase):
         self.assertIn("in test_hangs", bodies.said(result))
         self.assertEqual([o.status for o in outcome.ranks], [Status.TIMED_OUT] * 4)
 
+    def test_many_ranks(self) -> None:
+        """1,024 ranks pass, or time out with the line that took the time; they are named in short."""
+        result, _ = bodies.play(bodies.ManyLocal, "test_spreads")
+        self.assertTrue(result.wasSuccessful(), bodies.said(result))
+        result, _ = bodies.play(bodies.ManyLocal, "test_scatters", HARNESS_TIMEOUT="3")
+        self.assertIn("timed out (world size 1024)", bodies.said(result))
+        self.assertRegex(bodies.said(result), r"ranks 0-1023 are at dtensor_bodies.py:\d+ in test_scatters")
+        self.assertNotIn("1, 2, 3", bodies.said(result))
+
     def test_pollution(self) -> None:
         """A test that fails because of another test's leftovers is told from one that fails anyway."""
         bodies.play(bodies.FaultyLocal, "test_leaves_its_mark")
