@@ -67,7 +67,7 @@ class Hunted(ABC, Generic[P]):
 
     @abstractmethod
     def drawn(self, seed: int) -> Iterable[P]:
-        """Programs that follow from ``seed``: one or many; the hunt takes as many as it has time for."""
+        """Programs that follow from ``seed``: one, many or without end; a hunt takes a hundred at most."""
 
     @abstractmethod
     def script(self, program: P) -> str:

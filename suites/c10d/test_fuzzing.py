@@ -1,6 +1,7 @@
 """Random programs of collectives and messages, beside a numpy interpreter of them.
 
-A bounded number here, the same each time. For open-ended fuzzing::
+What torch is known to get wrong is an entry of ``suites/bugs``; only what is not in the book fails a test. A
+bounded number here, the same each time. For open-ended fuzzing::
 
     python run_tests.py c10d.test_fuzzing --examples 100000 --timeout 86400
 """
@@ -15,8 +16,11 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.fuzzing import ProgramTestCase, fuzz, programs
+from harness.fuzzing.collectives import CollectivePrograms
 from harness.fuzzing.draw import backend_of
+from harness.fuzzing.signature import Signature, of_outcome
 from harness.targets import Capability, current, needs
+from suites.bugs.book import known
 
 
 def of_target(world_size):
@@ -35,6 +39,12 @@ class OnTarget:
     @classmethod
     def device_type(cls):
         return current().device_type
+
+    def is_known(self, program, problem):
+        """Ask the book, which knows failures by their signature."""
+        failure = of_outcome(problem.outcome)
+        fuzzer = CollectivePrograms()
+        return known(str(Signature(fuzzer.name, failure, fuzzer.structure(program)))) is not None
 
     @fuzz(examples=60, strategy=of_target)
     def test_random_programs(self, program):

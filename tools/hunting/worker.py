@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import time
 from collections import Counter
@@ -12,15 +13,14 @@ from typing import Any
 
 from harness.fuzzing.fresh_process import START_S, run_script
 from harness.fuzzing.hunted import Hunted, Rejected, hunted
+from harness.fuzzing.player import played, quiet_environment, smallest
 from harness.fuzzing.signature import Failure, Signature
 from suites.bugs import book
 from tools.hunting import journal
 from tools.hunting.journal import Batch, Find
-from tools.hunting.player import played, quiet_environment
 
-# Seconds and tries that shrinking one program may take.
-SHRINKING_S = 120.0
-TRIES = 60
+# How many programs of a seed are run at most, so that all fuzzers get their turns.
+PROGRAMS = 100
 # How many finds of one failure are shrunk in any case; of further ones, one in so many.
 ALL_UP_TO = 6
 ONE_IN = 6
@@ -48,7 +48,7 @@ def run(task: Task) -> Batch:
     fuzzer, began_s = hunted(task.fuzzer), time.monotonic()
     ran = rejected = failed = 0
     with quiet_environment():
-        for number, program in enumerate(fuzzer.drawn(task.seed)):
+        for number, program in enumerate(itertools.islice(fuzzer.drawn(task.seed), PROGRAMS)):
             if time.time() > task.until_s:
                 break
             try:
@@ -85,24 +85,6 @@ def _found(task: Task, fuzzer: Hunted[Any], number: int, program: Any, failure: 
     releases = {} if entry is not None or not shrink else confirmed(script, fuzzer.timeout_s, task.pythons)
     name = None if entry is None else entry.name
     return Find(signature, task.seed, number, shrink, script, name, releases)
-
-
-def smallest(fuzzer: Hunted[Any], program: Any, failure: Failure) -> Any:
-    """The smallest program found that fails in the same way. No program is tried twice."""
-    until_s, tried = time.monotonic() + SHRINKING_S, {program}
-    candidates = list(fuzzer.simpler(program))
-    while candidates and time.monotonic() < until_s and len(tried) <= TRIES:
-        candidate = candidates.pop(0)
-        if candidate in tried:
-            continue
-        tried.add(candidate)
-        try:
-            came = played(fuzzer, candidate)
-        except Rejected:
-            continue
-        if came == failure:
-            program, candidates = candidate, list(fuzzer.simpler(candidate))
-    return program
 
 
 def confirmed(script: str, timeout_s: float, pythons: Mapping[str, str]) -> dict[str, str]:

@@ -27,8 +27,8 @@ def drawn(seed: int, world_size: int) -> DdpProgram:
     joins = choice.random() < 0.2 and not NOT_JOINED & {*blocks} and not {*FINDING} & {*options}
     steps = tuple(_step(choice, joins) for _ in range(choice.randint(1, MAX_STEPS)))
     if options.get("static_graph"):
-        # The first backward under no_sync() fails an internal assertion. Where a parameter has no gradient, a
-        # later one fails the next backward, and gradients are wrong after a call without gradients (2.13).
+        # The first backward under no_sync() fails an internal assertion; where an output is not in the loss,
+        # the second step is not reduced, and what comes after it fails (2.13).
         if any(BLOCKS[name].unused for name in blocks):
             steps = tuple(replace(each, batches=1, evaluates=False) for each in steps)
         steps = (replace(steps[0], batches=1), *steps[1:])

@@ -10,6 +10,7 @@ import torch
 import torch.distributed as dist
 
 from harness import RankError, Status, TestOutcome
+from harness.errors import RankProblem
 from harness.fuzzing import Program, ProgramTestCase, fuzz, programs
 
 #: What torch calls on a group, by the name that the backend has for it.
@@ -201,6 +202,28 @@ class DropsAPartTest(Planted):
     """A case that finds the fault of ``DropsAPart``."""
 
     make = DropsAPart
+
+
+class KnownFaultTest(Planted):
+    """A case that knows the fault of ``DropsAPart``."""
+
+    make = DropsAPart
+    known = 0
+
+    def is_known(self, program: Program, problem: RankProblem) -> bool:
+        """Whether the smallest program is one all-reduce."""
+        self.known += len(program.steps) == 1 and "all_reduce" in str(program)
+        return bool(self.known)
+
+    def tearDown(self) -> None:
+        """Fails in the parent unless several programs met the fault."""
+        super().tearDown()
+        assert self.known > 1, self.known
+
+    @fuzz(examples=10)
+    def test_programs(self, program: Program) -> None:
+        """Runs programs of which some meet the fault."""
+        self.run_program(program)
 
 
 class MixesUpRanksTest(Planted):

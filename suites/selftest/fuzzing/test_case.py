@@ -68,6 +68,11 @@ class Fuzzing(OnForkServer):
             verdict="ERROR",
         )
 
+    def test_a_fault_that_is_known(self) -> None:
+        """What ``is_known`` knows of the smallest program fails no test, and the other programs run."""
+        played = self.fuzz(planted.KnownFaultTest)
+        self.assertEqual(played.verdict, "pass", played.text)
+
     def test_a_group_that_nobody_made(self) -> None:
         played = self.fuzz(planted.UnknownGroupTest)
         self.assertEqual(played.verdict, "ERROR")

@@ -55,8 +55,8 @@ class TrainingTest(unittest.TestCase):
     def test_difference(self) -> None:
         """What is told of two tensors begins with the name, and says what kind of difference it is."""
         one = torch.ones(2, dtype=torch.float64)
-        self.assertEqual(difference("g", one, one + 1e-12), "")
-        self.assertEqual(difference("g", None, None), "")
+        self.assertEqual(difference("g", one, one + 1e-12, 1e-8), "")
+        self.assertEqual(difference("g", None, None, 1e-8), "")
         for got, right, text in (
             (one, one + 1e-4, "g differs"),
             (None, one, "g is None"),
@@ -65,7 +65,15 @@ class TrainingTest(unittest.TestCase):
             (one, one[:1], r"g has .*\(2,\)"),
         ):
             with self.subTest(text):
-                self.assertRegex(difference("g", got, right), text)
+                self.assertRegex(difference("g", got, right, 1e-8), text)
+
+    def test_tolerance(self) -> None:
+        """Where a parameter is of float32, the gradients of others are as exact as that is."""
+        double, single = torch.ones(2, dtype=torch.float64), torch.ones(2)
+        for own, count in (({"a": double}, 1), ({"a": double, "b": single}, 0)):
+            with self.subTest(own):
+                found = {**own, "a": double + 1e-6}
+                self.assertEqual(len(differences([found], [own])), count)
 
     def test_steps(self) -> None:
         """The first step that differs is named, and later steps of other ranks do not count."""

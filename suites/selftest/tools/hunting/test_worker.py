@@ -11,11 +11,9 @@ from unittest import mock
 
 from harness.fuzzing import hunted
 from harness.fuzzing.signature import Failure, Kind
-from suites.selftest.tools.planted.odd_sums import OddSums
 from tools.hunting import journal, worker
 from tools.hunting.journal import Batch, Find
-from tools.hunting.player import played, quiet_environment
-from tools.hunting.worker import ALL_UP_TO, Task, confirmed, releases_of, run, smallest
+from tools.hunting.worker import ALL_UP_TO, Task, confirmed, releases_of, run
 
 PLANTED = {"odd sums": "suites.selftest.tools.planted.odd_sums:OddSums"}
 HERE = {"here": sys.executable}
@@ -46,24 +44,17 @@ class RunTest(unittest.TestCase):
         assert isinstance(find, Find)
         self.assertEqual((find.shrunk, find.releases), (False, {}))
 
+    def test_programs_of_a_seed(self) -> None:
+        """A seed has programs without end, perhaps; other fuzzers get their turn."""
+        with mock.patch.object(worker, "PROGRAMS", 1):
+            (batch,) = self.hunt(time.time() + 600)
+        assert isinstance(batch, Batch)
+        self.assertEqual(batch.ran + batch.rejected, 1)
+
     def test_no_time_is_left(self) -> None:
         (batch,) = self.hunt(time.time() - 1)
         assert isinstance(batch, Batch)
         self.assertEqual(batch.ran, 0)
-
-
-@mock.patch.dict(hunted.FUZZERS, PLANTED)
-class PlayedTest(unittest.TestCase):
-    def test_end_of_the_process(self) -> None:
-        with quiet_environment():
-            failure = played(OddSums(), (7,))
-            self.assertIsNone(played(OddSums(), (1,)), "the next program has ranks of its own")
-        assert failure is not None
-        self.assertIs(failure.kind, Kind.DIES)
-
-    def test_shrinking_keeps_the_failure(self) -> None:
-        with quiet_environment():
-            self.assertEqual(smallest(OddSums(), (1, 13, 2, 3), WRONG), (13,))
 
 
 class ConfirmedTest(unittest.TestCase):

@@ -11,7 +11,7 @@ from harness.cases.continuous import MultiProcContinuousTest
 from harness.fuzzing.hunted import Hunted, Place, hunted
 
 #: The world sizes that a program may ask for.
-WORLD_SIZES = (1, 2, 3, 4)
+WORLD_SIZES = range(1, 9)
 # Numbers the programs of this process, because their ranks use one store for all of them.
 _turns = itertools.count()
 

@@ -1,9 +1,10 @@
-"""Plays programs of fuzzers on ranks, and says how each failed, if it did."""
+"""Plays programs of fuzzers on ranks: how each fails, if it does, and the smallest one that fails so."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import time
 import unittest
 import warnings
 from collections.abc import Iterator
@@ -12,10 +13,13 @@ from unittest import mock
 
 from harness.fuzzing.hunted import Hunted, Rejected
 from harness.fuzzing.signature import Failure, of_outcome
+from harness.fuzzing.subject import subject_of
 from harness.outcomes import Status
 from harness.settings import EnvVar
-from tools.hunting.subject import subject_of
 
+# Seconds and tries that shrinking one program may take.
+SHRINKING_S = 120.0
+TRIES = 60
 # Seconds that the ranks of a failed program have to report.
 GRACE_S = 2.0
 # Variables that this process may have inherited and that must not decide a program.
@@ -44,3 +48,21 @@ def played(fuzzer: Hunted[Any], program: Any, patience: float = 1.0) -> Failure 
     if outcome.status is Status.SKIPPED:
         raise Rejected(outcome.reason)
     return of_outcome(outcome)
+
+
+def smallest(fuzzer: Hunted[Any], program: Any, failure: Failure) -> Any:
+    """The smallest program found that fails in the same way. No program is tried twice."""
+    until_s, tried = time.monotonic() + SHRINKING_S, {program}
+    candidates = list(fuzzer.simpler(program))
+    while candidates and time.monotonic() < until_s and len(tried) <= TRIES:
+        candidate = candidates.pop(0)
+        if candidate in tried:
+            continue
+        tried.add(candidate)
+        try:
+            came = played(fuzzer, candidate)
+        except Rejected:
+            continue
+        if came == failure:
+            program, candidates = candidate, list(fuzzer.simpler(candidate))
+    return program
