@@ -84,6 +84,7 @@ class EnvVar:
     PDB_RANK = "HARNESS_PDB_RANK"
     DROP_IN = "HARNESS_DROP_IN"
     EXAMPLES = "HARNESS_EXAMPLES"
+    CHAOS = "HARNESS_CHAOS"
     SLOW = "PYTORCH_TEST_WITH_SLOW"
     ACCEPT = "EXPECTTEST_ACCEPT"
     WORLD_SIZE = "WORLD_SIZE"
@@ -125,7 +126,8 @@ class Settings:
     ``timeout_multiplier`` multiplies the deadline of every test, whoever sets it. ``test_timeout_s`` is the
     deadline of every test, also of those that set one, or None.
     ``launcher`` None means the fastest launcher that is safe here, ``ranks`` None the rank mode of the test's
-    class, ``examples`` None a small, fixed number for each property test. ``comm_check`` "" means errors for
+    class, ``examples`` None a small, fixed number for each property test. ``chaos`` is the seed of the delays
+    of ranks around their communication, None for no delays. ``comm_check`` "" means errors for
     arguments that differ between ranks and warnings for the rest. ``pdb_rank`` is the rank that has the
     terminal; no deadline or grace applies while it is set. ``too_few_ranks`` is what a test becomes that asks
     for more ranks than somebody else has started. ``backend``, ``device`` and ``plugin`` choose the
@@ -148,6 +150,7 @@ class Settings:
     skip_grace_s: float = SKIP_GRACE_S
     pdb_rank: int | None = None
     examples: int | None = None
+    chaos: int | None = None
     slow: bool = False
     timeout_multiplier: float = 1.0
     backend: str | None = None
@@ -185,6 +188,7 @@ class Settings:
             skip_grace_s=read(EnvVar.SKIP_GRACE, duration, SKIP_GRACE_S),
             pdb_rank=debugged_rank(environ),
             examples=read(EnvVar.EXAMPLES, whole_number_above_0, None),
+            chaos=read(EnvVar.CHAOS, seed_number, None),
             slow=slow_wanted(environ),
             timeout_multiplier=read(EnvVar.TIMEOUT_MULTIPLIER, timeout_multiplier, 1.0),
             backend=read(EnvVar.TARGET_BACKEND, name_of_backend, None),
@@ -228,6 +232,7 @@ class Settings:
             EnvVar.SKIP_GRACE: repr(self.skip_grace_s),
             EnvVar.PDB_RANK: "" if self.pdb_rank is None else str(self.pdb_rank),
             EnvVar.EXAMPLES: "" if self.examples is None else str(self.examples),
+            EnvVar.CHAOS: "" if self.chaos is None else str(self.chaos),
             EnvVar.SLOW: "1" if self.slow else "0",
             EnvVar.TIMEOUT_MULTIPLIER: repr(self.timeout_multiplier),
             EnvVar.TARGET_BACKEND: self.backend or "",

@@ -93,6 +93,11 @@ VARIABLES = (
     Variable(
         EnvVar.EXAMPLES, "number", "random examples of each property test; unset: few, the same each time"
     ),
+    Variable(
+        EnvVar.CHAOS,
+        "seed",
+        "ranks are delayed at random before and after communication: a verdict that changes is a race",
+    ),
     Variable(EnvVar.SLOW, "1", "the exhaustive operator and module sweeps run too"),
     Variable(EnvVar.ACCEPT, "1", "expected outputs are rewritten in the tests' sources"),
     Variable(EnvVar.WORLD_SIZE, "number", "ranks that skip_if_lt_x_gpu and the like reckon with"),
@@ -151,6 +156,7 @@ VERDICT_VARIABLES = (
     EnvVar.SKIP_GRACE,
     EnvVar.DROP_IN,
     EnvVar.EXAMPLES,
+    EnvVar.CHAOS,
     EnvVar.SLOW,
     EnvVar.WORLD_SIZE,
     EnvVar.BACKEND,

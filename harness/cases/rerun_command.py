@@ -11,13 +11,19 @@ import unittest
 from collections.abc import Callable
 
 from harness.ranks.processes import module_import
+from harness.settings import EnvVar
 
 
 def rerun_command(case: unittest.TestCase) -> str:
-    """A command that runs this test alone; a case's own ``rerun_command`` method takes precedence."""
+    """A command that runs this test alone, with its delays; a case's own ``rerun_command`` goes before."""
     own: Callable[[], str] | None = getattr(case, "rerun_command", None)
     if own is not None:
         return own()
+    chaos = os.environ.get(EnvVar.CHAOS, "").strip()
+    return f"{EnvVar.CHAOS}={chaos} {_plain_command(case)}" if chaos else _plain_command(case)
+
+
+def _plain_command(case: unittest.TestCase) -> str:
     name = f"{type(case).__qualname__}.{case._testMethodName}"
     module = module_import.reference(type(case).__module__)
     if module.file is not None and _under_pytest(case._testMethodName):

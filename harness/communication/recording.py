@@ -7,22 +7,30 @@ from contextlib import ExitStack, contextmanager
 
 from harness.communication import taps
 from harness.communication.call_log import CallLog
+from harness.communication.chaos import Chaos, switching
 from harness.communication.history import NOT_IN_USE, history_of
 from harness.system.after_import import after_import
 
 
 @contextmanager
 def recording(
-    log: CallLog, *, restart: bool = True, values: Callable[[bytes], object] | None = None
+    log: CallLog,
+    *,
+    restart: bool = True,
+    values: Callable[[bytes], object] | None = None,
+    chaos: Chaos | None = None,
 ) -> Iterator[None]:
     """Records the calls of the rank that is this process in its log, as ``taps.install`` has it.
+
+    ``chaos`` delays them, and switches the process's threads otherwise.
 
     Where torch is not imported yet, recording begins when the test imports it.
     """
     with ExitStack() as region:
+        region.enter_context(switching(chaos))
 
         def begin() -> bool:
-            recorded = taps.install(log, restart=restart, values=values)
+            recorded = taps.install(log, restart=restart, values=values, chaos=chaos)
             if recorded:
                 region.enter_context(history_of(log))
             return recorded

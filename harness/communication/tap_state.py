@@ -6,6 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from harness.communication.chaos import Chaos
     from harness.communication.recorder import Recorder
     from harness.communication.value_recorder import ValueRecorder
 
@@ -21,6 +22,7 @@ class Taps:
 
     def __init__(self) -> None:
         self.recorder: Recorder | None = None
+        self.chaos: Chaos | None = None  # by which the recorder delays the rank
         self.libraries: dict[str, Any] = {}  # by namespace; torch drops the kernels of one that is not kept
         self.layouts = False  # whether DTensor is wrapped
         self.values: ValueRecorder | None = None  # only where the values of calls are checked

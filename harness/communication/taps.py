@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from harness.communication.arguments import IN_PLACE, KINDS, METHODS, of_method, quick_key, tensors_in
 from harness.communication.call_log import CallLog
+from harness.communication.chaos import Chaos, recorder
 from harness.communication.layout_taps import tap_layouts
 from harness.communication.operator_taps import tap_backward, tap_functional, tap_reducer
 from harness.communication.places import know
 from harness.communication.python_groups import named, on_each_subclass, overrides
-from harness.communication.recorder import Recorder
 from harness.communication.reduce_operations import tap_options
 from harness.communication.store_taps import store_wrappers
 from harness.communication.tap_state import Taps
@@ -31,18 +31,25 @@ if TYPE_CHECKING:
 _MARK = "__harness_taps__"
 
 
-def install(log: CallLog, *, restart: bool = True, values: Callable[[bytes], object] | None = None) -> bool:
+def install(
+    log: CallLog,
+    *,
+    restart: bool = True,
+    values: Callable[[bytes], object] | None = None,
+    chaos: Chaos | None = None,
+) -> bool:
     """Starts recording this rank's calls in its log; False where torch.distributed is not in use.
 
     In a rank that records already, ``restart`` makes the numbers start again, because the groups are new
     ones. ``values`` takes the records of what calls are given and give, where these are to be checked.
+    ``chaos`` delays the rank around its calls.
     """
     taps = prepare()
     if taps is None:
         return False
     taps.values = None if values is None else value_recorder(log, values)
-    if taps.recorder is None:
-        taps.recorder = Recorder(log, members_of)
+    if taps.recorder is None or taps.chaos != chaos:
+        taps.recorder, taps.chaos = recorder(log, members_of, chaos), chaos
     elif restart:
         taps.recorder.restart()
     else:

@@ -57,6 +57,7 @@ KEYS = (
     Key("exit-grace", "number", EnvVar.EXIT_GRACE),
     Key("skip-grace", "number", EnvVar.SKIP_GRACE),
     Key("examples", "number", EnvVar.EXAMPLES),
+    Key("chaos", "number", EnvVar.CHAOS),
     Key("slow", "flag", EnvVar.SLOW),
     Key("backend", "text", EnvVar.TARGET_BACKEND),
     Key("device", "text", EnvVar.TARGET_DEVICE),

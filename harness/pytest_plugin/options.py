@@ -120,6 +120,7 @@ OPTIONS = (
         f"seed of every random generator in tests of the harness (0 to {LARGEST_SEED})",
     ),
     Option("--harness-examples", EnvVar.EXAMPLES, "N", "random examples of each property test"),
+    Option("--harness-chaos", EnvVar.CHAOS, "SEED", "random delays of ranks around communication"),
     Option("--harness-slow", EnvVar.SLOW, "", "tests that are marked as slow run too"),
     Option("--harness-accept", EnvVar.ACCEPT, "", "rewrite expected outputs in the tests' sources"),
 )

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from harness.outcomes import Status, ranks_text
 from harness.record import TestRecord
 from harness.report.base import RunInfo
+from harness.report.races import Race, races, under
 from harness.report.summary import Attempts, Summary
 from harness.report.text import VERDICTS, clock_text, count, ranks_suffix, seconds_text, visible, why
 
@@ -70,7 +71,7 @@ def failure_lines(record: TestRecord, info: RunInfo) -> list[Line]:
         named = record.seed is None or "--seed" in info.command
         seed = "" if named else f" --seed {record.seed}"
         name = shlex.quote(info.names.get(record.id, record.id))
-        lines.append(Line(f"reproduce: {info.command}{seed} {visible(name)}"))
+        lines.append(Line(f"reproduce: {under(info.command, record)}{seed} {visible(name)}"))
     return lines
 
 
@@ -106,6 +107,7 @@ def closing_lines(summary: Summary, info: RunInfo, *, durations: int, verbosity:
     the failures, the command that reruns them and the counts; above 0 it lists the ids of all skipped tests.
     """
     lines = _section("failed", [_failure(t) for t in summary.failures])
+    lines += _section("races", [_race(race, info) for race in races(summary.records)])
     if verbosity >= 0:
         lines += _section("flaky", [_flaky(t) for t in summary.flaky])
         lines += _section("in quarantine", [_quarantined(t) for t in summary.quarantined])
@@ -137,6 +139,12 @@ def _section(name: str, lines: Sequence[Line], number: int | None = -1) -> list[
 def _failure(test: Attempts) -> Line:
     record = test.last
     return Line(f"  {VERDICTS[record.status]:7} {visible(test.id)}: {why(record)}", "bad")
+
+
+def _race(race: Race, info: RunInfo) -> Line:
+    name = visible(info.names.get(race.id, race.id))
+    seeds = f"passes with --chaos {race.passes[0]} and fails with --chaos {race.fails[0]}"
+    return Line(f"  {name}: {seeds}, so its verdict depends on when ranks come", "bad")
 
 
 def _flaky(test: Attempts) -> Line:

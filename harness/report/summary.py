@@ -10,6 +10,7 @@ from functools import cached_property
 
 from harness.outcomes import Status
 from harness.record import TestRecord
+from harness.report.races import under
 
 # Up to so many ids, a command line stays readable and below every system's limit.
 MAX_RERUN_IDS = 40
@@ -195,7 +196,9 @@ def summarise(
         interrupted,
         duration_s,
         tuple(test_id for test_id in selected if test_id not in done),
-        rerun_command(command, [names.get(test_id, test_id) for test_id in summary.failed_ids]),
+        rerun_command(
+            _as_it_failed(command, summary), [names.get(test_id, test_id) for test_id in summary.failed_ids]
+        ),
         tuple(messages),
     )
 
@@ -210,3 +213,8 @@ def rerun_command(command: str, names: Sequence[str]) -> str | None:
     if len(names) > MAX_RERUN_IDS:
         return f"{command} --last-failed"
     return " ".join([command, *(shlex.quote(name) for name in names)])
+
+
+def _as_it_failed(command: str, summary: Summary) -> str:
+    """The command of the run, with the delays of the first test that failed."""
+    return next((under(command, test.last) for test in summary.failures), command)

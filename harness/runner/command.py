@@ -270,6 +270,7 @@ def _setup(invocation: Invocation, found: Found, directory: Path | None) -> Setu
         known=found.known,
         isolate=invocation.options.isolate,
         seed=invocation.settings.seed,
+        chaos=invocation.settings.chaos,
         shuffle=invocation.shuffle,
         rules=found.rules,
         today=datetime.date.today(),

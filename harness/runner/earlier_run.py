@@ -22,7 +22,7 @@ from harness.runner.shard_variables import Shard
 # Options that decide whether a test fails, which ``--last-failed`` takes over. Others, such as where the
 # run's files go, are not taken over.
 CONDITIONS = (
-    *("drop_in", "slow", "ranks", "strict", "examples"),
+    *("drop_in", "slow", "ranks", "strict", "examples", "chaos"),
     *("timeout", "timeout_multiplier", "seed", "isolate"),
     *("backend", "device", "plugin", "config", "no_config", "profile"),
 )

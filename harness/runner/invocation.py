@@ -167,6 +167,8 @@ class Invocation:
             words += ["--timeout-multiplier", f"{settings.timeout_multiplier:g}"]
         if settings.examples is not None:
             words += ["--examples", str(settings.examples)]
+        if settings.chaos is not None:
+            words += ["--chaos", str(settings.chaos)]
         if settings.ranks is not None:
             words += ["--ranks", settings.ranks]
         if settings.slow:
@@ -299,6 +301,7 @@ def _settings(options: argparse.Namespace, environ: Mapping[str, str]) -> Settin
         "ranks": options.ranks,
         "pdb_rank": options.pdb_rank,
         "examples": options.examples,
+        "chaos": options.chaos,
         "slow": options.slow,
         "backend": options.backend,
         "device": options.device,

@@ -171,6 +171,9 @@ def _repetition(parser: argparse.ArgumentParser) -> None:
         "the seed is printed")  # fmt: skip
     add("--examples", metavar="N", type=_count(1),
         help=f"random examples of each property test, other ones each time ({EnvVar.EXAMPLES})")  # fmt: skip
+    add("--chaos", metavar="SEED", type=_seed,
+        help="delay ranks at random around communication, with --repeat by the next seed in each round; "
+        f"what passes under one and fails under another is a race ({EnvVar.CHAOS})")  # fmt: skip
     add("--seed", metavar="N", type=_seed, help=f"seed of every random generator in tests ({EnvVar.SEED})")
 
 

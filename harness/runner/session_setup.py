@@ -17,6 +17,8 @@ from harness.runner.scheduling import Offer
 from harness.runner.time_limits import TimeLimits
 from harness.runner.timings import Timings, import_key
 from harness.runner.unit import Unit
+from harness.setting_values import LARGEST_SEED
+from harness.settings import EnvVar
 from harness.targets.device_set import DeviceSet
 from harness.targets.known import Known
 
@@ -25,9 +27,9 @@ from harness.targets.known import Known
 class Setup:
     """The fixed inputs of a session.
 
-    ``shuffle`` is the seed for ``ordered``, ``seed`` that of the tests; ``known`` are the target's known
-    failures and ``devices`` its accelerators. ``rules`` are what a configuration file says of tests, by id,
-    and ``today`` decides which quarantines are over.
+    ``shuffle`` is the seed for ``ordered``, ``seed`` that of the tests, and ``chaos`` that of ranks' delays
+    in the first round. ``known`` are the target's known failures and ``devices`` its accelerators. ``rules``
+    are what a configuration file says of tests, by id, and ``today`` decides which quarantines are over.
     """
 
     units: dict[str, Unit]
@@ -37,6 +39,7 @@ class Setup:
     options: Fork
     isolate: bool = False
     seed: int | None = None
+    chaos: int | None = None
     known: tuple[Known, ...] = ()
     devices: DeviceSet = field(default_factory=DeviceSet)
     shuffle: int | None = None
@@ -53,6 +56,9 @@ class Setup:
         unit = self.units[record.id]
         if import_s is not None:
             extra["fixtures_s"] = {**extra.get("fixtures_s", {}), import_key(unit.module): import_s}
+        chaos = self._chaos_in(attempt)
+        if chaos is not None:
+            extra["chaos"] = chaos
         if unit.feature is not None:
             extra["feature"] = features.to_json(unit.feature)
         record = replace(
@@ -68,7 +74,13 @@ class Setup:
     def options_for(self, items: Sequence[Item], environ: Mapping[str, str]) -> Fork:
         """The options of a worker for items of one batch; ``environ`` are variables that only it gets."""
         own = self.units[items[0].id].environ  # the same for all units of a batch
-        options = replace(self.options, environ={**self.options.environ, **dict(own), **environ})
+        chaos = self._chaos_in(items[0].attempt)  # a batch is of one round
+        delays = {} if chaos is None else {EnvVar.CHAOS: str(chaos)}
+        options = replace(self.options, environ={**self.options.environ, **dict(own), **environ, **delays})
         if any(item.ranks > 1 for item in items):
             return replace(options, threads=None)  # a worker with a thread pool could not fork ranks
         return options
+
+    def _chaos_in(self, attempt: Attempt) -> int | None:
+        """The seed of ranks' delays in an attempt's round: each round has the next one."""
+        return None if self.chaos is None else (self.chaos + attempt.repeat - 1) % (LARGEST_SEED + 1)

@@ -43,6 +43,7 @@ settings = st.builds(
     skip_grace_s=durations,
     pdb_rank=st.none() | st.integers(0, 10**6),
     examples=st.none() | st.integers(1, 10**6),
+    chaos=st.none() | st.integers(0, 2**32 - 1),
     slow=st.booleans(),
     timeout_multiplier=st.floats(min_value=0, max_value=LARGEST_MULTIPLIER, exclude_min=True),
     backend=st.none() | st.sampled_from(("gloo", "mine")),
@@ -79,6 +80,7 @@ class FromEnvironTest(unittest.TestCase):
             ("HARNESS_SKIP_GRACE", " 3 ", "skip_grace_s", 3.0),
             ("HARNESS_PDB_RANK", "3", "pdb_rank", 3),
             ("HARNESS_EXAMPLES", "5000", "examples", 5000),
+            ("HARNESS_CHAOS", "0", "chaos", 0),
             ("HARNESS_BACKEND", "Mine", "backend", "mine"),
             ("HARNESS_DEVICE", "cuda", "device", "cuda"),
             ("HARNESS_PLUGIN", "package.module", "plugin", "package.module"),
@@ -112,6 +114,7 @@ class FromEnvironTest(unittest.TestCase):
             ("HARNESS_SKIP_GRACE", "nan"),
             ("HARNESS_PDB_RANK", "all"),
             ("HARNESS_EXAMPLES", "0"),
+            ("HARNESS_CHAOS", "yes"),
         )
         for name, text in table:
             with self.subTest(name=name, text=text[:20]):

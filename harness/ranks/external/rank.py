@@ -19,6 +19,7 @@ from typing import Any
 
 from harness.calls import Call
 from harness.communication import call_log
+from harness.communication.chaos import chaos_of
 from harness.communication.recording import recording
 from harness.outcomes import RankOutcome, Status, SubtestOutcome
 from harness.ranks import guard, process_groups
@@ -89,7 +90,7 @@ class InProcessRank:
         with self._stoppable():
             watch.begin()
             self._patches.put_in_place()
-            with recording(log):
+            with recording(log, chaos=chaos_of(os.environ, self.rank)):
                 ending = self._ending(channel)
             told = channel.result
             self._patches.put_away(originals.restore() if told is None else told.patches)

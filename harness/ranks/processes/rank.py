@@ -22,6 +22,7 @@ from typing import Any, NoReturn, TextIO
 
 from harness import compiler_state, coverage_hook
 from harness.communication import call_log
+from harness.communication.chaos import chaos_of
 from harness.communication.recording import recording
 from harness.communication.values import ValueFile
 from harness.conformance import cells
@@ -130,8 +131,10 @@ def _run(
         case = _case(request, test, channel)
         values = _values(request, assignment.rank)
         cells.install(request.cells, assignment.rank, request.world_size)
+        chaos = chaos_of(os.environ, assignment.rank)
+        recorded = recording(log, restart=not request.keeps_group, values=values, chaos=chaos)
         # A pooled rank's next test starts with the original filters.
-        with recording(log, restart=not request.keeps_group, values=values), warnings.catch_warnings():
+        with recorded, warnings.catch_warnings():
             log.begin_test(_name(request))
             case._run(  # upstream's entry point, which every launched class has
                 assignment.rank, test.method, test.file_name, channel, **request.kwargs

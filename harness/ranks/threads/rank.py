@@ -6,14 +6,15 @@ import contextlib
 import ctypes
 import functools
 import mmap
+import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from harness.communication.call_log import LOG_BYTES, CallLog
+from harness.communication.chaos import chaos_of, recorder
 from harness.communication.history import history_of_thread
-from harness.communication.recorder import Recorder
 from harness.communication.taps import members_of, value_recorder
 from harness.communication.values import ValueFile
 from harness.conformance import cells
@@ -75,7 +76,7 @@ class RankThread(threading.Thread):
         self.released = threading.Event()
         self.calls = mmap.mmap(-1, LOG_BYTES)  # its communication calls, as in a rank that is a process
         self.log = CallLog(self.calls)
-        self.recorder = Recorder(self.log, members_of)
+        self.recorder = recorder(self.log, members_of, chaos_of(os.environ, rank))
         self.values: Any = value_recorder(self.log, ValueFile(values, rank).append) if values else None
         self._recorded = recorded
         self.sequence: dict[str, int] = {}

@@ -5,7 +5,7 @@ expected: The convolution of the whole, by an exchange of the edges or a redistr
   shards are not supported.
 happens: Each rank convolves its part alone, without its neighbours' edges, and the result says that it is
   replicated: the ranks hold different tensors, of a smaller size. conv1d and conv2d, with padding or without.
-fails: silently wrong: conv2d
+fails: silently wrong: conv#d
 since: 2.12
 reach: public API
 fuzzer: none; operators of the database on shards

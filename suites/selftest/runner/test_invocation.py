@@ -173,6 +173,7 @@ class CommandTest(unittest.TestCase):
             (["--timeout-multiplier=4"], {}, " --timeout-multiplier 4"),
             ([], {"HARNESS_TIMEOUT_MULTIPLIER": "0.5"}, " --timeout-multiplier 0.5"),
             (["--examples=9", "--ranks=local"], {}, " --examples 9 --ranks local"),
+            (["--chaos=0"], {}, " --chaos 0"),
             (["--slow", "--strict", "--drop-in"], {}, " --slow --strict --drop-in"),
             (["--plugin=a.b", "--backend=Mine"], {}, " --backend mine --plugin a.b"),
             ([], {"HARNESS_DEVICE": "cuda"}, " --device cuda"),

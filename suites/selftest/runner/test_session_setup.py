@@ -38,6 +38,20 @@ BAD = TestRecord(PLAIN.id, Status.FAILED, output="printed", extra={"fixtures_s":
 class CompletedTest(unittest.TestCase):
     """``Setup.completed``: what the controller adds to a record."""
 
+    def test_chaos(self) -> None:
+        """Each round of a run has delays of its own, whose seed the record has; a rerun has the same."""
+        for chaos, repeat, attempt, seed in (
+            (5, 1, 1, 5),
+            (5, 3, 2, 7),
+            (2**32 - 1, 2, 1, 0),
+            (None, 2, 1, None),
+        ):
+            with self.subTest(chaos=chaos, repeat=repeat):
+                setup, turn = replace(SETUP, chaos=chaos), Attempt(PLAIN.id, repeat=repeat, attempt=attempt)
+                self.assertEqual(setup.completed(BAD, turn, None).extra.get("chaos"), seed)
+                environ = setup.options_for([Item(1, "m", turn, 1)], {}).environ
+                self.assertEqual(environ.get("HARNESS_CHAOS"), None if seed is None else str(seed))
+
     def test_attempt(self) -> None:
         """The record has its attempt and the run's seed; only one that is not fine keeps its output."""
         attempt = Attempt(PLAIN.id, repeat=3, attempt=2)
