@@ -10,7 +10,7 @@ fails: silently wrong: gradient
 since: 2.11
 reach: public API
 fuzzer: ddp
-upstream: not looked up
+upstream: pytorch/pytorch#97030 and pytorch/pytorch#79171
 who: Whoever trains with static_graph=True a model that returns more than its loss takes.
 seen: ^ddp: silently wrong: [^|]*\| (?=.*\boutput;).*static_graph
 seen: ^ddp: refused: RuntimeError: Expected to have finished reduction[^|]*\| (?=.*\boutput;).*static_graph
