@@ -8,7 +8,7 @@ fails: internal assertion: AssertionError
 since: 2.11
 reach: public API
 fuzzer: none; a test of DDP's communication hooks
-upstream: not looked up
+upstream: none found; pytorch/pytorch#75157 has _orthogonalize take batches
 who: Whoever registers batched_powerSGD_hook.
 """
 

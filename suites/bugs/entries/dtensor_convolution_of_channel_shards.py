@@ -8,7 +8,7 @@ fails: refused: RuntimeError: (Given groups=#, weight of size|It requires that i
 since: 2.11
 reach: public API
 fuzzer: none; operators of the database on shards
-upstream: not looked up
+upstream: none found; pytorch/pytorch#176446 is of shards of the batch
 who: Whoever has a convolution follow a layer whose output is sharded along its channels.
 """
 

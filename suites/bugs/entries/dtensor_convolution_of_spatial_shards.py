@@ -9,7 +9,7 @@ fails: silently wrong: conv#d
 since: 2.12
 reach: public API
 fuzzer: none; operators of the database on shards
-upstream: not looked up
+upstream: none found; pytorch/pytorch#191926 is of the gradient, pytorch/pytorch#186129 of channels in groups
 who: Whoever shards images along space, as spatial parallelism does.
 """
 

@@ -10,7 +10,7 @@ fails: silently wrong: gather
 since: 2.11
 reach: public API
 fuzzer: none; operators of the database on shards
-upstream: not looked up
+upstream: none found; pytorch/pytorch#186149 gives scatter shards of such dimensions
 who: Whoever looks up or scatters along one dimension of a batch that is sharded over another.
 """
 

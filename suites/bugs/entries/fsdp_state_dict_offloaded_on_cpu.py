@@ -9,7 +9,7 @@ since: 2.11
 before: 2.14
 reach: public API
 fuzzer: none; a test of FSDP1's state dicts beside one process
-upstream: not looked up
+upstream: pytorch/pytorch#188989, of summon_full_params with the same option
 who: Whoever saves a checkpoint of FSDP1 on the CPU with the configuration that is usual for GPUs.
 """
 

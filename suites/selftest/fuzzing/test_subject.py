@@ -11,7 +11,7 @@ from harness.fuzzing.subject import subject_of
 
 
 class SubjectTest(unittest.TestCase):
-    """``subject_of``."""
+    """The case for a program, which ``subject_of`` finds."""
 
     def test_every_fuzzer(self) -> None:
         """The case has the ranks of the program, and is found by its name where ranks are started."""
