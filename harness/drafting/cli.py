@@ -50,7 +50,7 @@ def _new(options: argparse.Namespace) -> int:
     found |= tried(tries.further(working), plug, limit_s=options.limit, good=working, say=_say)
     path.write_text(module_text(found, plug, version("torch")), encoding="utf-8")
     right = sum(finding.right for finding in found.values())
-    print(f"{path}: {right} of {len(found)} tries work; --plugin takes it")
+    print(f"{path}: {right} of {len(found)} tries work, its comments say what does not; --plugin takes it")
     return OK
 
 

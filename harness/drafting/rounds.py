@@ -22,6 +22,7 @@ from harness.settings import EnvVar
 from harness.system.intra_op_threads import of_rank
 
 RANKS = 2
+CRASHED, HUNG = "crashed", "hung"
 _RANK_MODULE = "harness.drafting.rank"
 
 
@@ -44,7 +45,8 @@ def tried(
 ) -> dict[Try, Finding]:
     """What comes of each try; ``good`` are some that are known to work.
 
-    A try may take ``limit_s``. UsageError, in one line, where the two ranks cannot make a group.
+    A try may take ``limit_s``; one that crashes or hangs is said at once. UsageError, in one line, where the
+    two ranks cannot make a group.
     """
     found: dict[Try, Finding] = {}
     while len(found) < len(tries):
@@ -52,7 +54,7 @@ def tried(
         ends = _round(rest, plug, limit_s, good)
         for each, finding in zip(rest, ends, strict=False):
             found[each] = finding
-            if not finding.right:
+            if finding.end in (CRASHED, HUNG):
                 say(f"{each}: {finding.end} ({finding.said})" if finding.said else f"{each}: {finding.end}")
     return found
 
@@ -133,10 +135,10 @@ def _finding(
     ]
     if len(ends) < RANKS:
         died = [each for each in outcomes if each.status is Status.CRASHED and not _hung(each)]
-        ends += [Finding("crashed", f"rank {each.rank}: {exit_words(each)}") for each in died[:1]]
+        ends += [Finding(CRASHED, f"rank {each.rank}: {exit_words(each)}") for each in died[:1]]
         # What the other rank says of a try is because this one has died; that it hangs may be because of it.
         bad = [each for each in reversed(ends) if not each.right]
-        return bad[0] if bad else Finding("hung")
+        return bad[0] if bad else Finding(HUNG)
     return next((each for each in ends if not each.right), Finding(RIGHT))
 
 

@@ -23,6 +23,8 @@ from torch.utils._pytree import tree_leaves
 from harness import DynamoTestCase
 from harness.features import Feature, of_class
 from harness.graphs import AotFunction, Capture, Compilation, FrontEnd, Verified, compilers_of, verify_aot
+from harness.targets import Capability, require
+from suites.target_device import default_to_target
 
 
 def ramp(*shape: int, start: float = 1.0) -> torch.Tensor:
@@ -62,12 +64,15 @@ class AotTestCase(DynamoTestCase):
     def setUp(self) -> None:
         """Starts the compiler's count of graphs anew."""
         super().setUp()
+        default_to_target(self)
         counter = mock.patch("torch._functorch.aot_autograd.AOT_COUNTER", new_callable=itertools.count)
         counter.start()
         self.addCleanup(counter.stop)
 
     def verify(self, function: Callable[..., Any], inputs: Any, **options: Any) -> Verified:
-        """``verify_aot`` through the class's front end."""
+        """``verify_aot`` through the class's front end; by inductor where the target declares it."""
+        if options.get("backend") == "inductor":
+            require(Capability.INDUCTOR)
         return verify_aot(function, inputs, **{"front_end": self.front_end, **options})
 
     def verify_both(self, function: Callable[..., Any], inputs: Any, **options: Any) -> Verified:

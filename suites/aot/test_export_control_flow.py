@@ -19,7 +19,7 @@ from harness.graphs import graph_text
 from suites.aot.export_base import ExportTestCase, OfFunction
 
 #: Inputs whose sum is above 4, and below: what the conditions here turn on.
-ABOVE, BELOW = torch.tensor([[2.0, 1.5], [1.0, 0.5]]), torch.tensor([[-1.0, 0.5], [0.25, 2.0]])
+ABOVE, BELOW = [[2.0, 1.5], [1.0, 0.5]], [[-1.0, 0.5], [0.25, 2.0]]
 
 
 def plain_cond(predicate, true, false, operands):
@@ -103,13 +103,13 @@ forward.false_graph_0(arg0_1)
   return (sub,)""",
         )
         # cos(sin(x) + 5) is 0.96 at 1.5 and -0.45 at 4: the second condition holds for the first input only.
-        inputs = [[torch.full((2, 2), 1.5)], [torch.full((2, 2), 4.0)], [BELOW]]
+        inputs = [[torch.full((2, 2), 1.5)], [torch.full((2, 2), 4.0)], [torch.tensor(BELOW)]]
         self.check_branches(exported, nested, plain_cond, inputs=inputs)
 
     def test_aot_export_predispatch_with_cond(self):
         def drawn(x, predicate, cond):
             def true(x):
-                y = torch.ops.aten.linear.default(x.sin(), torch.randn(2, 2))
+                y = torch.ops.aten.linear.default(x.sin(), torch.randn(2, 2, device=x.device))
                 y.add_(5)
                 return y.cos()
 
@@ -155,7 +155,9 @@ forward.false_graph_0(arg0_1)
   sin = aten.sin.default(add)
   return (sin,)""",
         )
-        self.check_branches(exported, drawn, above, plain_cond, inputs=[[ABOVE], [BELOW]])
+        self.check_branches(
+            exported, drawn, above, plain_cond, inputs=[[torch.tensor(ABOVE)], [torch.tensor(BELOW)]]
+        )
         # A condition on a static shape is known when the graph is made: one branch is left, and no cond.
         module = OfFunction(lambda x: drawn(x, lambda x: x.shape[0] > 4, torch.cond))
         folded = gm, _ = self.export_early(module, torch.randn(2, 2))
@@ -170,7 +172,9 @@ forward(arg0_1)
   add_2 = aten.add.Tensor(sin, 4)
   return (add_1, add_2)""",
         )
-        self.check_branches(folded, drawn, lambda x: False, plain_cond, inputs=[[ABOVE], [BELOW]])
+        self.check_branches(
+            folded, drawn, lambda x: False, plain_cond, inputs=[[torch.tensor(ABOVE)], [torch.tensor(BELOW)]]
+        )
 
     def test_aot_export_predispatch_map_1(self):
         def mapped(x, y, predicate, cond, map_rows):
@@ -246,7 +250,7 @@ forward.false_graph_0.body_graph_1(arg0_1, arg1_1)
   return (add_1,)""",
         )
         self.assertEqual(graph_text(gm.false_graph_0.body_graph_1), graph_text(gm.false_graph_0.body_graph_0))
-        inputs = [[ABOVE, torch.randn(2)], [BELOW, torch.randn(2)]]
+        inputs = [[torch.tensor(ABOVE), torch.randn(2)], [torch.tensor(BELOW), torch.randn(2)]]
         self.check_branches(exported, mapped, above, plain_cond, plain_map, inputs=inputs)
         folded = OfFunction(lambda x, y: mapped(x, y, lambda x: x.shape[0] > 4, torch.cond, control_flow.map))
         gm, _ = self.export_early(folded, torch.randn(2, 2), torch.randn(2))

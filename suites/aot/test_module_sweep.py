@@ -23,12 +23,13 @@ from torch.testing._internal.common_modules import module_db
 
 from harness import DynamoTestCase, TestCase, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.releases import torch_at_least
+from harness.targets.current import current
 from suites.aot import module_rules as rules
 from suites.aot.agreement import Call, check_call
 from suites.aot.known import all_names
 from suites.aot.sweep import add_test, check_samples, shown
 
-DEVICE, DTYPE = "cpu", torch.float32
+DEVICE, DTYPE = current().device_type, torch.float32
 MODES = {
     "static": "test_aot_autograd_module_exhaustive",
     "symbolic": "test_aot_autograd_symbolic_module_exhaustive",
@@ -101,7 +102,7 @@ def add_tests():
             known = [one for one in rules.KNOWN if one.concerns(name, mode)]
             add_test(
                 TestEagerFusionModuleInfoCPU,
-                f"{test}_{name}_{DEVICE}_float32",
+                f"{test}_{name}_cpu_float32",
                 partial(
                     TestEagerFusionModuleInfoCPU.check, info=info, training=training, mode=mode, known=known
                 ),

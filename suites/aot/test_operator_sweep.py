@@ -28,12 +28,13 @@ from harness import (
     run_tests,
 )
 from harness.releases import torch_at_least
+from harness.targets.current import current
 from suites.aot import operator_rules as rules
 from suites.aot.agreement import Call, check_call
 from suites.aot.known import all_names
 from suites.aot.sweep import add_test, check_samples, shown
 
-DEVICE, DTYPE = "cpu", torch.float32
+DEVICE, DTYPE = current().device_type, torch.float32
 MODES = {
     "static": "test_aot_autograd_exhaustive",
     "symbolic": "test_aot_autograd_symbolic_exhaustive",
@@ -81,7 +82,7 @@ def add_tests():
             known = [one for one in rules.KNOWN if one.concerns(name, mode)]
             add_test(
                 TestEagerFusionOpInfoCPU,
-                f"{test}_{name}_{DEVICE}_float32",
+                f"{test}_{name}_cpu_float32",
                 partial(TestEagerFusionOpInfoCPU.check, op=op, mode=mode, known=known),
                 fails=bool(known),
                 long=name in rules.LONG,

@@ -15,6 +15,7 @@ from torch._dynamo.testing import CompileCounterWithBackend
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.graphs import torch_at_least
+from harness.targets import Capability, needs
 from suites.aot.base import TwoTensors, ramp
 from suites.aot.refusals import RefusalTestCase
 
@@ -279,6 +280,7 @@ class ViewReplayTest(RefusalTestCase):
         base.mul_(2)
         self.assertEqual(view, 2 * ramp(4, start=11.0))
 
+    @needs(Capability.INDUCTOR)
     def test_dynamic_output_aliases_input_view_meta_replay(self):
         counter = CompileCounterWithBackend("inductor")
         x = ramp(2, 2).requires_grad_()

@@ -29,11 +29,13 @@ from harness import (  # noqa: F401  (unittest calls load_tests)
     subtest,
 )
 from harness.graphs import graph_text
+from harness.targets.current import current
 from suites.aot.base import AotTestCase
 from suites.aot.models import resnet18
 
 aten = torch.ops.aten
-on_devices = parametrize("device", [subtest("cpu", name="cpu")])
+# Named as on the CPU on any target: its tests are the same ones.
+on_devices = parametrize("device", [subtest(current().device_type, name="cpu")])
 
 
 def sum_of_sines(x):
@@ -85,7 +87,7 @@ forward(x_1)
 
     @on_devices
     def test_scalar_device(self, device):
-        a, b = torch.randn(3, device=device), torch.tensor(5)
+        a, b = torch.randn(3, device=device), torch.tensor(5, device="cpu")
         traced = make_fx(torch.add)(a, b)
         self.assertExpectedGraph(
             graph_text(traced),
@@ -95,7 +97,7 @@ forward(arg0_1, arg1_1)
   return add""",
         )
         self.assertEqual(traced(a, b), a + 5, exact_device=True)
-        self.assertEqual(traced(a, torch.tensor(-2)), a - 2, exact_device=True)
+        self.assertEqual(traced(a, torch.tensor(-2, device="cpu")), a - 2, exact_device=True)
 
     @on_devices
     def test_make_fx_vmap(self, device):

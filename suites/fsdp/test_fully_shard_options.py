@@ -70,7 +70,8 @@ class FullyShardOptionsTest(FsdpTestCase):
         model = ScaledNet()
         alone = Alone(model, chosen, self.world_size)
         sharded = self.sharded(model, chosen)
-        optimizer = torch.optim.SGD(sharded.parameters(), lr=0.1)
+        # By foreach, the default on accelerators, torch takes no plain parameter beside DTensors.
+        optimizer = torch.optim.SGD(sharded.parameters(), lr=0.1, foreach=False)
         for number in range(2):
             tolerance = LOW if BF16 in (chosen.param, chosen.reduce) and number else ROUNDED
             optimizer.zero_grad(set_to_none=not chosen.keeps)

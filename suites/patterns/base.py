@@ -12,8 +12,10 @@ from torch._dynamo import compiled_autograd
 from torch._dynamo.utils import counters
 
 from harness import DynamoTestCase
+from harness.targets import Capability, require
 from suites.counted import Work
 from suites.inductor import settle
+from suites.target_device import default_to_target
 
 #: Rounds of forward and backward that a model is taken through.
 ROUNDS = 4
@@ -34,6 +36,8 @@ def autograd_compiled_by(compiler: Callable[..., Any]) -> contextlib.AbstractCon
 
 def fullgraph(function: Callable[..., Any], backend: Any = "inductor") -> Callable[..., Any]:
     """``torch.compile`` that refuses to break the graph."""
+    if backend == "inductor":
+        require(Capability.INDUCTOR)
     return torch.compile(function, backend=backend, fullgraph=True)
 
 
@@ -50,6 +54,7 @@ class PatternTestCase(DynamoTestCase):
 
     def setUp(self) -> None:
         super().setUp()
+        default_to_target(self)
         settle()
 
     @contextlib.contextmanager

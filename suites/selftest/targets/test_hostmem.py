@@ -69,6 +69,9 @@ held = torch.arange(6.0, device="hostmem:1").view(2, 3)
 held.t()[1].mul_(10)
 assert held.tolist() == [[0, 10, 2], [3, 40, 5]], held
 assert held.unfold(1, 2, 1).device == held.device
+turned = torch.tensor([1 + 2j], device="hostmem:1").conj()
+assert turned.is_conj() and turned.cpu().tolist() == turned.clone().tolist() == [1 - 2j]
+assert turned.imag.is_neg() and turned.imag.cpu().tolist() == [-2]
 storage = held.untyped_storage()
 storage.resize_(0)
 assert torch.hostmem.memory_allocated(0) == 0
