@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -27,3 +29,12 @@ class Taps:
         self.layouts = False  # whether DTensor is wrapped
         self.values: ValueRecorder | None = None  # only where the values of calls are checked
         self.seen = _Seen()
+
+    @contextmanager
+    def unseen(self) -> Iterator[None]:
+        """A region in which nothing that the calling thread does is recorded: it is the harness's."""
+        before, self.seen.now = self.seen.now, True
+        try:
+            yield
+        finally:
+            self.seen.now = before

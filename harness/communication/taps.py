@@ -16,6 +16,7 @@ from harness.communication.arguments import IN_PLACE, KINDS, METHODS, of_method,
 from harness.communication.call_log import CallLog
 from harness.communication.chaos import Chaos, recorder
 from harness.communication.layout_taps import tap_layouts
+from harness.communication.leaving import awaiting, noting
 from harness.communication.operator_taps import tap_backward, tap_functional, tap_reducer
 from harness.communication.places import know
 from harness.communication.python_groups import named, on_each_subclass, overrides
@@ -112,7 +113,9 @@ def wrappers(taps: Taps) -> Iterator[tuple[Any, str, Callable[..., Any]]]:
     own = [(work, name) for name in WORK_METHODS if hasattr(work, name)]
     for owner, name in (*own, *overrides(work, WORK_METHODS)):
         yield owner, name, _of_work(getattr(owner, name), name, taps)
-    yield c10d, "_new_process_group_helper", making(c10d._new_process_group_helper, c10d, taps)
+    recorded_making = making(c10d._new_process_group_helper, c10d, taps)
+    yield c10d, "_new_process_group_helper", noting(recorded_making, taps)
+    yield group, "shutdown", awaiting(group.shutdown, taps)
     yield from store_wrappers(distributed, taps)
 
 

@@ -371,6 +371,18 @@ class ManyLocal(LocalDTensorTestBase):
         distribute_tensor(torch.arange(2.0 * self.world_size), self.build_device_mesh(), [Shard(0)])
 
 
+class SkipsOnThreads(DTensorTestBase):
+    """Skips with a group that is just made, on threads."""
+
+    world_size = 2
+    rank_modes = ("threads",)
+
+    @with_comms
+    def test_skips(self) -> None:
+        """Skips on each rank."""
+        raise unittest.SkipTest("not today")
+
+
 def play(case: Any, method: str, **environ: str) -> tuple[unittest.TestResult, TestOutcome]:
     """Runs one test in this process; returns unittest's result and the harness's outcome."""
     test, result = case(method), unittest.TestResult()

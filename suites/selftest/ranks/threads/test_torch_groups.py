@@ -63,8 +63,9 @@ class ThreadedGroupTest(unittest.TestCase):
         """A group that a rank makes waits no longer than the test may take; a shorter timeout is kept."""
         asked: list[timedelta] = []
 
-        def note(*args: object, timeout: timedelta, **more: object) -> None:
+        def note(*args: object, timeout: timedelta, **more: object) -> tuple[None, None]:
             asked.append(timeout)
+            return None, None
 
         def body(rank: int, channel: DirectChannel) -> None:
             for seconds in (10, 3600):
