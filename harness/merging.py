@@ -255,18 +255,18 @@ def _divergence(ranks: Sequence[RankOutcome], skipped: Sequence[RankOutcome]) ->
     alike: dict[tuple[str, str], list[int]] = {}
     for o in others:
         alike.setdefault(_beside_a_skip(o), []).append(o.rank)
-    told = [f"{ranks_text(who)} {text[len(who) > 1]}" for text, who in alike.items()]
+    told = [f"{ranks_text(who)}{text[len(who) > 1]}" for text, who in alike.items()]
     doing = "; ".join(told[:8])
     return _divergent_skip([(o.rank, o.skip_reason) for o in skipped], [o.rank for o in others], doing)
 
 
 def _beside_a_skip(outcome: RankOutcome) -> tuple[str, str]:
-    """What became of a rank when another one had skipped, as a predicate in singular and plural."""
+    """What became of a rank when another one had skipped, what follows its number, in singular and plural."""
     call = outcome.under_way
     if outcome.status is Status.ENDED and call is not None:
-        return (f"waits in {call}{call.at}", f"wait in {call}{call.at}")
-    text = describe(outcome).partition(f"rank {outcome.rank}")[2].lstrip() if outcome.bad else ""
-    text = text or outcome.status.value
+        return (f" waits in {call}{call.at}", f" wait in {call}{call.at}")
+    text = describe(outcome).partition(f"rank {outcome.rank}")[2] if outcome.bad else ""
+    text = text or f" {outcome.status.value}"
     return (text, text)
 
 

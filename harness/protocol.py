@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 from harness.calls import call_from_json, to_json
 from harness.errors import ProtocolError
 from harness.outcomes import ErrorInfo, RankOutcome, Status, SubtestOutcome
-from harness.plain_fields import LARGEST_NUMBER, checked
+from harness.plain_fields import LARGEST_S, checked
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +258,7 @@ def decode(frame: bytes, **known: Any) -> Message:
     try:
         if frame[:1] == _PASSED_MARK:
             _, rank, duration, started, pid = _PASSED.unpack(frame)
-            if not abs(duration) + abs(started) < LARGEST_NUMBER:
+            if not (abs(duration) <= LARGEST_S and abs(started) <= LARGEST_S):
                 raise ValueError("no times that a rank has")
             said = {"duration_s": duration, "started_s": started, "pid": pid, **known}
             return Report(RankOutcome(rank, Status.PASSED, **said))

@@ -12,7 +12,6 @@ import contextlib
 import fcntl
 import functools
 import json
-import math
 import mmap
 import os
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from time import monotonic  # by name: calls are noted while a test may have it 
 from typing import Any
 
 from harness.calls import Call, Signature, signature_from_json, to_json
+from harness.plain_fields import LARGEST_S
 
 # Calls begun, later changes to them, start of the test on the monotonic clock (0.0: not begun), bytes of
 # texts.
@@ -215,7 +215,7 @@ class Head:
 def read_head(memory: int | mmap.mmap) -> Head:
     """The head of a log, of which the rank may have cut off a part or all."""
     count, changes, began, _ = _HEAD.unpack(_read(memory, 0, _HEAD.size))
-    return Head(count, changes, began if 0.0 < began < math.inf else None)
+    return Head(count, changes, began if 0.0 < began <= LARGEST_S else None)
 
 
 def read_test(memory: int) -> tuple[str, bool]:
@@ -243,7 +243,7 @@ class Observation:
 def read_observation(memory: int) -> Observation | None:
     """The last observation in a log that is a copy; None where there is none yet."""
     at_s, seen = _OBSERVED.unpack(_read(memory, _OBSERVED_AT, _OBSERVED.size))
-    if not 0.0 < at_s < math.inf:
+    if not 0.0 < at_s <= LARGEST_S:
         return None
     return Observation(at_s, bool(seen & _CAN_MOVE), bool(seen & _HELPED), bool(seen & _STOPPED))
 
@@ -287,9 +287,9 @@ def read(memory: int | mmap.mmap) -> tuple[Call, ...]:
 
 def _call(entry: tuple[int, int, int, int, int, int, float, float, float], texts: bytes) -> Call | None:
     signature, place, sequence, number, flags, threads, started, waiting, ended = entry
-    if not 0.0 < started < math.inf:
+    if not 0.0 < started <= LARGEST_S:
         return None
-    if any(not (time == 0.0 or started <= time < math.inf) for time in (waiting, ended)):
+    if any(not (time == 0.0 or started <= time <= LARGEST_S) for time in (waiting, ended)):
         return None
     return Call(
         _signature(_text(texts, signature)),

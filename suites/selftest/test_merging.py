@@ -270,6 +270,10 @@ class SkipTest(unittest.TestCase):
             "divergent skip: rank 0 skipped (no GPU), ranks 1, 2 did not (rank 1 passed; rank 2 ended); "
             "a real job would deadlock here",
         )
+        failed = [rank(n, F, error=None, subtests=(subtest(0, F),)) for n in (1, 2)]
+        self.assertIn(
+            "ranks 1, 2 did not (ranks 1, 2: 1 sub-test failed)", merge([rank(0, S), *failed]).reason
+        )
 
 
 class SubtestMergeTest(unittest.TestCase):

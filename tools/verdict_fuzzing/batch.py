@@ -160,7 +160,7 @@ class _Process:
         read = 0
         while True:
             ended = process.poll() is not None
-            lines = told.read_text().splitlines() if told.exists() else []
+            lines = telling.lines(told.read_text() if told.exists() else "")
             for line in lines[read:]:
                 running = self._hear(line)
                 limit = expected(running, self._batch.patience).latest_s if running else 0.0

@@ -8,6 +8,8 @@ themselves either may come first, and both verdicts are right.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tools.verdict_fuzzing.case import EXITING, GARBLING, LEAVING_PROCESSES, FuzzCase
@@ -255,4 +257,12 @@ def _told(wanted: Expectation, came: Observation) -> bool:
     """Whether the reason of a divergent skip tells what became of the ranks that are to be named."""
     reason = next((line for line in came.text.splitlines() if "divergent skip:" in line), "")
     _, _, others = reason.partition("did not (")
-    return any(f"rank {rank} " in others or f"rank {rank}:" in others for rank in wanted.causes)
+    named = re.findall(r"\branks? (\d+(?:(?:, |-)\d+)*)", others)
+    return bool(wanted.causes & {rank for text in named for rank in _numbers(text)})
+
+
+def _numbers(ranks: str) -> Iterator[int]:
+    """The ranks of a list such as "0, 2-4"."""
+    for part in ranks.split(", "):
+        first, _, last = part.partition("-")
+        yield from range(int(first), int(last or first) + 1)

@@ -30,6 +30,11 @@ def read(line: str) -> Told:
     return Told(int(seed), Observation.loads(came) if came else None)
 
 
+def lines(text: str) -> list[str]:
+    """The lines of what was told so far, without one that is still being written."""
+    return text.split("\n")[:-1]
+
+
 def _append(out: str, line: str) -> None:
     # Opened for each line, so that no rank inherits a descriptor that it could write garbage to.
     with open(out, "a") as file:

@@ -138,7 +138,7 @@ class LogTest(unittest.TestCase):
         """An entry with times that no clock shows is no call."""
         self.begin()
         times = [(1.0, 0.0, 1), (1.0, 2.0, 1), (2.0, 1.0, 0), (0.0, 0.0, 0), (math.nan, 0.0, 0)]
-        times += [(1.0, math.nan, 0), (1.0, math.inf, 0), (-math.inf, 0.0, 0)]
+        times += [(1.0, math.nan, 0), (1.0, math.inf, 0), (-math.inf, 0.0, 0), (1e30, 0.0, 0), (1.0, 1e30, 0)]
         for started, ended, expected in times:
             with self.subTest(started=started, ended=ended):
                 FIRST_ENTRY.pack_into(self.memory, FIRST_AT, 4, 0, 1, 1, 0, 1, started, 0.0, ended)

@@ -139,6 +139,16 @@ class ObjectionsTest(unittest.TestCase):
         other = replace(right, text=text.replace("ranks 0, 2", "ranks 0, 1"))
         self.assertEqual(objections(drawn, wanted, other), ["ranks [0, 1] are said to have skipped"])
 
+    def test_several_that_did_not_skip(self) -> None:
+        """Ranks to which the same happened are told in one list; the cause is among them."""
+        drawn = replace(FAILS, fault="sigkill", strikers=(1, 2, 3), world_size=5, peers="skip")
+        wanted = expected(drawn)
+        text = "cause: divergent skip: ranks 0, 4 skipped (why), ranks 1-3 did not ({} crashed: SIGKILL)"
+        for told, wrong in (("ranks 1-3", []), ("ranks 0, 2", []), ("ranks 0, 4", ["no cause is named"])):
+            with self.subTest(told):
+                came = replace(self.RIGHT, verdict="error", text=text.format(told))
+                self.assertEqual(objections(drawn, wanted, came), wrong)
+
 
 if __name__ == "__main__":
     unittest.main()
