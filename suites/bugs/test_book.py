@@ -26,7 +26,7 @@ from suites.bugs.book import entries
 from suites.bugs.scripts import failure_of
 
 # Seconds for a script beside the start of its process. One that is known to hang takes all of them.
-LIMIT_S = 10.0
+LIMIT_S = 4.0
 
 
 @instantiate_parametrized_tests

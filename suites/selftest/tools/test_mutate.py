@@ -48,27 +48,22 @@ class MutateTest(unittest.TestCase):
         self.assertEqual(self.recorded, "10 of 10 tests passed and execute 2 lines of 1 files\n")
 
     def test_sample(self) -> None:
-        """All mutants of the file: what doubles wrongly is caught; the same run again tries none."""
+        """A sample of the file's mutants: what doubles wrongly is caught; the same run again tries none."""
         directory = self.path / "sample"
-        arguments = ("--seed=5", "--report-dir", str(directory))
+        arguments = ("--seed=28", "--sample=3", "--report-dir", str(directory))
         code, out, err = self.call(*arguments)
-        self.assertEqual((code, err), (0, ""), out)
+        self.assertEqual((code, err), (1, ""), out)  # too few are caught
         verdicts = {name.partition(":")[2]: r.verdict.value for name, r in results.read(directory).items()}
         self.assertEqual(
             verdicts,
             {
-                "6.4-6.21:early_return:0": "caught",
                 "6.11-6.21:arithmetic:0": "caught",
-                "6.11-6.12:constant:0": "caught",
-                "6.11-6.12:constant:1": "caught",
-                "11.4-11.20:early_return:0": "caught",
                 "11.11-11.20:comparison:0": "caught",
-                "11.19-11.20:constant:0": "caught",
                 "11.19-11.20:constant:1": "survived",
             },
         )
         self.assertIn(
-            "7 of 8 on executed lines caught (88 %), 0 on lines that no test executes (88 % of all)", out
+            "2 of 3 on executed lines caught (67 %), 0 on lines that no test executes (67 % of all)", out
         )
         self.assertIn("constant:1", (directory / page.NAME).read_text(encoding="utf-8"))
         with mock.patch.object(mutate, "_result", side_effect=AssertionError("tried again")):
