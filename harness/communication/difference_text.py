@@ -99,6 +99,7 @@ _TENSOR_VERBS = {
     "broadcast": ("broadcasts", "broadcast"),
     "redistribute": ("redistributes to", "redistribute to"),
     "distribute_tensor": ("distributes by", "distribute by"),
+    "from_local": ("holds", "hold"),
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from harness.communication.tap_state import Taps
@@ -37,6 +37,7 @@ def tap_layouts(taps: Taps) -> None:
                 recorder.ended(token)
 
     tensor.redistribute = uncompiled(redistribute)
+    tensor.from_local = staticmethod(_from_local(tensor.from_local, module, taps))
     for placement, name in ((module.Shard, "_shard_tensor"), (module.Replicate, "_replicate_tensor")):
         if name in vars(placement):
             setattr(placement, name, _distributing(getattr(placement, name), taps))
@@ -53,6 +54,37 @@ def _distributing(original: Callable[..., Any], taps: Taps) -> Callable[..., Any
         return original(self, tensor, mesh, *args, **kwargs)
 
     return uncompiled(distribute)
+
+
+def _from_local(original: Callable[..., Any], module: Any, taps: Taps) -> Callable[..., Any]:
+    """Wraps the function that makes a distributed tensor of each rank's part, which communicates nothing."""
+
+    @functools.wraps(original)
+    def from_local(
+        local_tensor: Any, device_mesh: Any = None, placements: Any = None, *args: Any, **kwargs: Any
+    ) -> Any:
+        made = original(local_tensor, device_mesh, placements, *args, **kwargs)
+        recorder = taps.recorder
+        if recorder is not None and type(made) is module.DTensor and _is_real(made._local_tensor):
+            mesh = made.device_mesh
+            if _takes_part(mesh):
+                text = f"{part_text(made._local_tensor.shape, made.placements)} as {tuple(made.placements)}"
+                recorder.ended(recorder.lays_out("from_local", _members_of_mesh(mesh), text, by_line=True))
+        return made
+
+    return uncompiled(from_local)
+
+
+def part_text(shape: Sequence[int], placements: Sequence[Any]) -> str:
+    """The shape of a rank's part, with "*" for a dimension that is split, which may be unequal."""
+    split = {p.dim % len(shape) for p in placements if hasattr(p, "dim") and shape}
+    sizes = ["*" if dim in split else str(int(size)) for dim, size in enumerate(shape)]
+    return f"({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"
+
+
+def _is_real(tensor: Any) -> bool:
+    """Whether a tensor has data, and is none of those by which functions are traced."""
+    return not tensor.is_meta and type(tensor).__name__ in ("Tensor", "Parameter")
 
 
 def _members_of_mesh(mesh: Any) -> tuple[int, ...]:

@@ -46,9 +46,7 @@ class Recorder:
         self.not_waited: dict[int, int] = {}  # those of them that the rank does not wait for yet
         self.pending = PendingCalls()  # whose memory is watched
         self._unseen: dict[int, int] = {}  # address of a tensor -> token of the log
-        self._layouts: dict[
-            tuple[int, ...], int
-        ] = {}  # members of a mesh -> placements given to tensors on it
+        self._layouts: dict[tuple[str, tuple[int, ...]], int] = {}  # placements given on meshes, by members
 
     def restart(self) -> None:
         """Makes the numbers start from 1 again, because the groups are new ones."""
@@ -118,12 +116,18 @@ class Recorder:
         group.object_call = object_call
         return group.sequence, group.number
 
-    def lays_out(self, operation: str, members: tuple[int, ...], placements: str) -> int:
-        """Records that the rank gives a distributed tensor new placements on a mesh of these ranks."""
-        name = "the mesh"
-        sequence = self._layouts[members] = self._layouts.get(members, 0) + 1
-        signature = Signature(operation, name, Kind.LAYOUT, members, tensors=placements, agreed=placements)
+    def lays_out(
+        self, operation: str, members: tuple[int, ...], placements: str, *, by_line: bool = False
+    ) -> int:
+        """Records that the rank gives a distributed tensor placements on a mesh of these ranks.
+
+        ``by_line``: ranks need not make these calls equally often, so that only those of one line belong
+        together, in their order there.
+        """
         place, _ = self._places.find(sys._getframe(1))
+        name = f"the mesh at {self._places.last}" if by_line else "the mesh"
+        sequence = self._layouts[name, members] = self._layouts.get((name, members), 0) + 1
+        signature = Signature(operation, name, Kind.LAYOUT, members, tensors=placements, agreed=placements)
         return self._log.begin(self._log.text(signature), place, sequence, sequence, python_threads())
 
     def _signature(self, group: KnownGroup, operation: str, key: Hashable, arguments: Arguments) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
@@ -10,6 +11,9 @@ from harness.communication.call_log import CallLog
 from harness.communication.chaos import Chaos, switching
 from harness.communication.history import NOT_IN_USE, history_of
 from harness.system.after_import import after_import
+
+# Where DTensor is.
+_LAYOUTS = "torch.distributed.tensor"
 
 
 @contextmanager
@@ -24,7 +28,8 @@ def recording(
 
     ``chaos`` delays them, and switches the process's threads otherwise.
 
-    Where torch is not imported yet, recording begins when the test imports it.
+    Where torch is not imported yet, recording begins when the test imports it; so it is with the placements
+    of DTensor, which many a test imports itself.
     """
     with ExitStack() as region:
         region.enter_context(switching(chaos))
@@ -33,6 +38,8 @@ def recording(
             recorded = taps.install(log, restart=restart, values=values, chaos=chaos)
             if recorded:
                 region.enter_context(history_of(log))
+                if _LAYOUTS not in sys.modules:
+                    region.enter_context(after_import(_LAYOUTS, taps.prepare))
             return recorded
 
         if not begin():

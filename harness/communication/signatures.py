@@ -62,6 +62,8 @@ def _must_fit(operation: str, a: Arguments, size: int) -> tuple[str, tuple[int, 
     if operation == "all_to_all_single":
         filled = a.outputs[0] if a.outputs else a.inputs[0]  # a functional call makes its output itself
         return _dtypes(a.inputs), _rows(a.inputs[0], a.sent, size), _rows(filled, a.received, size)
+    if operation == "reduce_scatter_tensor" and not a.outputs:  # a functional call lays out its rows anew
+        return tensors_text(a.inputs), (), ()
     return elements_text(a.inputs), (), ()
 
 

@@ -11,6 +11,7 @@ from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 
 from harness import DTensorTestBase, with_comms
 from harness.communication import taps
+from harness.communication.layout_taps import part_text
 
 
 class PlacementsTest(DTensorTestBase):
@@ -44,6 +45,24 @@ class PlacementsTest(DTensorTestBase):
             made = distribute_tensor(torch.ones(4, device=self.device_type), mesh, [Shard(0)])
             made.redistribute(mesh, [Replicate()])
         self.assertEqual(lays_out.call_count, 2 * self.rank)
+
+
+class PartTextTest(unittest.TestCase):
+    """The shape of a part as ranks compare it."""
+
+    def test_split_dimensions(self) -> None:
+        """Dimensions that are split, counted from either end, may differ; the others may not."""
+        table = [
+            ((2, 3), [Replicate()], "(2, 3)"),
+            ((2, 3), [Shard(0)], "(*, 3)"),
+            ((2, 3), [Shard(-1), Replicate()], "(2, *)"),
+            ((2, 3), [Shard(0), Shard(1)], "(*, *)"),
+            ((2,), [Shard(0)], "(*,)"),
+            ((), [Replicate()], "()"),
+        ]
+        for shape, placements, expected in table:
+            with self.subTest(shape=shape, placements=placements):
+                self.assertEqual(part_text(shape, placements), expected)
 
 
 if __name__ == "__main__":

@@ -173,6 +173,13 @@ class RecorderTest(unittest.TestCase):
             self.recorder.ended(self.recorder.lays_out("redistribute", members, "(Shard(dim=0),)"))
         self.assertEqual([c.number for c in self.calls()], [1, 2, 1])
 
+    def test_layouts_by_line(self) -> None:
+        """Calls that need not be equally often are numbered by line."""
+        for number in (1, 2):
+            self.recorder.ended(self.recorder.lays_out("from_local", (0, 1), f"({number},)", by_line=True))
+        self.recorder.ended(self.recorder.lays_out("from_local", (0, 1), "(3,)", by_line=True))
+        self.assertEqual([c.number for c in self.calls()], [1, 2, 1])
+
     def test_restart(self) -> None:
         """New groups are numbered from 1; the calls of kept groups go on."""
         self.begin()

@@ -1,4 +1,4 @@
-"""Tests the recording of ranks whose test itself imports torch, in processes that had not imported it."""
+"""Tests the recording of ranks whose test itself imports torch or DTensor, which their processes had not."""
 
 from __future__ import annotations
 
@@ -34,6 +34,17 @@ class T(MultiProcessTestCase):
         dist.all_reduce(torch.ones(3))
         self.assertEqual(communicated().counts, {"all_reduce": 1})
 
+    def test_3_placements(self):
+        self.assertNotIn("torch.distributed.tensor", sys.modules)
+        import torch
+        import torch.distributed as dist
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.tensor import DTensor, Replicate, Shard
+        store = dist.FileStore(self.file_name, 2)
+        dist.init_process_group("gloo", store=store, rank=self.rank, world_size=2)
+        made = DTensor.from_local(torch.ones(2, 2), init_device_mesh("cpu", (2,)), [Shard(0)])
+        made.redistribute(placements=[Shard(1) if self.rank else Replicate()])
+
     def test_2_stuck(self):
         self.assertNotIn("torch", sys.modules)
         import torch.distributed as dist
@@ -56,6 +67,7 @@ class ImportedByTheTestTest(unittest.TestCase):
                 cwd=directory, env={**os.environ, "PYTHONPATH": SEARCH_PATH},
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
             )  # fmt: skip
-        self.assertIn("FAILED (errors=1)", done.stdout)
+        self.assertIn("FAILED (errors=2)", done.stdout)
         self.assertIn("test_it.T.test_2_stuck: deadlocked", done.stdout)
         self.assertIn("cause: rank 0 waits in store.wait('a key')", done.stdout)
+        self.assertIn("cause: rank 0 redistributes to (Replicate(),) in redistribute #1", done.stdout)

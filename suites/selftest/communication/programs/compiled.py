@@ -48,6 +48,21 @@ def functional_reduce_ops_differ(rank: int, world_size: int) -> None:
     functional.wait_tensor(reduced)
 
 
+@bug(
+    3,
+    Kind.ERROR,
+    "rank 1 gives (18, 2) float32 in reduce_scatter_tensor #1",
+    "{guilty}",
+    "ranks 0, 2 (6, 6)",
+    guilty=[1],
+)
+def functional_scatter_dims_differ(rank: int, world_size: int) -> None:
+    """Rank 1 scatters the columns of a sum, and its peers the rows."""
+    dim = 1 if rank == 1 else 0
+    scattered = functional.reduce_scatter_tensor(torch.ones(6, 6), "sum", dim, dist.group.WORLD)  # guilty
+    functional.wait_tensor(scattered)
+
+
 @bug(2, Kind.DEADLOCKED, "rank 0", "rank 1", "all_reduce", "{guilty}")
 def compiled_once_more(rank: int, world_size: int) -> None:
     """Rank 0 calls a function of the eager backend once more than rank 1."""

@@ -9,7 +9,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
-from torch.distributed.tensor import Placement, Replicate, Shard, distribute_tensor
+from torch.distributed.tensor import DTensor, Placement, Replicate, Shard, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
 from suites.selftest.communication.programs.program import KEPT, Kind, Table
@@ -153,3 +153,18 @@ def distributes_otherwise(rank: int, world_size: int) -> None:
     """Rank 1 shards a tensor along another dimension than its peers."""
     mesh = init_device_mesh("cpu", (world_size,))
     distribute_tensor(torch.ones(6, 6), mesh, [Shard(1 if rank == 1 else 0)])  # guilty
+
+
+@bug(3, Kind.ERROR, "rank 1 holds (3, *) as", "from_local #1", "{guilty}", "ranks 0, 2 (*, 3) as", guilty=[1])
+def parts_are_taken_otherwise(rank: int, world_size: int) -> None:
+    """Rank 1 takes its part for one of another dimension than its peers do."""
+    mesh = init_device_mesh("cpu", (world_size,))
+    DTensor.from_local(torch.ones(3, 3), mesh, [Shard(1 if rank == 1 else 0)])  # guilty
+
+
+@bug(3, Kind.ERROR, "rank 2 holds (4, *) as", "from_local #2", "{guilty}", "ranks 0, 1 (3, *) as", guilty=[2])
+def parts_do_not_fit(rank: int, world_size: int) -> None:
+    """Rank 2 has a part of another height, where tensors are split by columns."""
+    mesh = init_device_mesh("cpu", (world_size,))
+    for height in (2, 4 if rank == 2 else 3):
+        DTensor.from_local(torch.ones(height, 1 + rank), mesh, [Shard(1)])  # guilty

@@ -14,7 +14,7 @@ from torch import nn
 from torch.distributed.algorithms.join import Join
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import fully_shard
-from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
 from suites.selftest.communication.programs.modules import TwoHeads
@@ -279,6 +279,16 @@ def dtensors_move(rank: int, world_size: int) -> None:
     tensor = distribute_tensor(torch.ones(5, 4), mesh, [Shard(0)])
     tensor.redistribute(mesh, [Shard(1)]).redistribute(mesh, [Replicate()])
     check.assertEqual(tensor.full_tensor().shape, (5, 4))
+
+
+@right(2)
+def parts_of_unequal_size(rank: int, world_size: int) -> None:
+    """Ranks hold unequal parts of a tensor, one of them has more tensors, and tensors of its own alone."""
+    mesh = init_device_mesh("cpu", (world_size,))
+    if rank == 0:
+        DTensor.from_local(torch.ones(7), mesh, [Replicate()])
+    for _ in range(2 + rank):
+        DTensor.from_local(torch.ones(2 + rank, 4), mesh, [Shard(-2)])
 
 
 @right(2)
