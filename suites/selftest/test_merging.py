@@ -4,45 +4,29 @@ from __future__ import annotations
 
 import itertools
 import unittest
-from dataclasses import replace
 
-from harness.calls import Call, Kind, Signature
-from harness.communication.checks import Check, Finding
-from harness.merging import MergeRules, merge, skip_reason, with_communication
+from harness.calls import Call, Signature
+from harness.merging import MergeRules, merge, skip_reason
 from harness.outcomes import (
     ErrorInfo,
-    RankOutcome,
     Status,
     SubtestOutcome,
     describe,
     lost_a_peer,
 )
-
-ASSERTION = ErrorInfo("AssertionError", "1 != 2", "trace of an assertion", is_assertion=True)
-VALUE = ErrorInfo("ValueError", "no such value", "trace of a value error")
-CLOSED = ErrorInfo("RuntimeError", "[gloo] Connection closed by peer [::1]:1234", "trace of gloo")
-# Each status as a rank would report it.
-ERRORS = {Status.FAILED: ASSERTION, Status.ERROR: VALUE}
-
-
-def rank(number: int, status: Status, order: int | None = None, **fields: object) -> RankOutcome:
-    """An outcome with an error that fits its status; received in the order of the ranks unless said."""
-    base = RankOutcome(number, status, error=ERRORS.get(status), order=number if order is None else order)
-    return replace(base, **fields)  # type: ignore[arg-type]  # the fields of RankOutcome
-
-
-def ranks(*statuses: Status) -> list[RankOutcome]:
-    """Ranks 0, 1, ... with these statuses, received in that order."""
-    return [rank(number, status) for number, status in enumerate(statuses)]
-
-
-def subtest(n: int, status: Status) -> SubtestOutcome:
-    """Returns the outcome of a sub-test with the parameter ``n``."""
-    return SubtestOutcome(None, (("n", str(n)),), status, ERRORS.get(status))
-
-
-P, S, F, E = Status.PASSED, Status.SKIPPED, Status.FAILED, Status.ERROR
-C, T, X = Status.CRASHED, Status.TIMED_OUT, Status.ENDED
+from suites.selftest.outcomes_of_ranks import (
+    CLOSED,
+    C,
+    E,
+    F,
+    P,
+    S,
+    T,
+    X,
+    rank,
+    ranks,
+    subtest,
+)
 
 # Statuses by rank -> the test's status, its root cause.
 TABLE: list[tuple[tuple[Status, ...], Status, int | None]] = [
@@ -274,174 +258,6 @@ class SkipTest(unittest.TestCase):
         self.assertIn(
             "ranks 1, 2 did not (ranks 1, 2: 1 sub-test failed)", merge([rank(0, S), *failed]).reason
         )
-
-
-class SubtestMergeTest(unittest.TestCase):
-    """Sub-tests of several ranks."""
-
-    def test_same_on_all_ranks(self) -> None:
-        """One entry, all ranks."""
-        outcome = merge([rank(n, F, error=None, subtests=(subtest(1, F),)) for n in range(2)])
-        self.assertEqual(
-            [(m.subtest.key, m.ranks) for m in outcome.subtests], [((None, (("n", "1"),)), (0, 1))]
-        )
-        self.assertEqual((outcome.status, outcome.reason), (F, "rank 0: 1 sub-test failed"))
-
-    def test_worst_counts(self) -> None:
-        """Passed on rank 0, failed on 1, error on 2: an error of rank 2."""
-        outcome = merge([rank(n, P, subtests=(subtest(0, s),)) for n, s in enumerate((P, F, E))])
-        (merged,) = outcome.subtests
-        self.assertEqual((merged.subtest.status, merged.ranks), (E, (2,)))
-
-    def test_divergent_skip(self) -> None:
-        """A sub-test that some ranks skip and others do not is an error, whatever those came to."""
-        for others, cause in ((P, 0), (F, 1), (E, 1)):
-            outcome = merge(
-                [rank(0, P, subtests=(subtest(0, S),)), rank(1, P, subtests=(subtest(0, others),))]
-            )
-            self.assertEqual((outcome.status, outcome.root_cause), (E, cause))
-            words = (
-                f"divergent skip: rank 0 skipped (no reason given), rank 1 did not (rank 1 {others.value})"
-            )
-            self.assertEqual(outcome.reason, f"sub-test (n=0): {words}; a real job would deadlock here")
-            (merged,) = outcome.subtests
-            self.assertEqual((merged.subtest.status, merged.ranks), (E, (0, 1)))
-            assert merged.subtest.error is not None
-            self.assertIn(words, merged.subtest.error.traceback)
-            if others is not P:
-                self.assertIn(ERRORS[others].traceback, merged.subtest.error.traceback)
-
-    def test_sub_tests_of_some_ranks(self) -> None:
-        """A sub-test that others do not have diverges from nothing: parameters often contain the rank."""
-        outcome = merge([rank(n, P, subtests=(subtest(n, s),)) for n, s in enumerate((P, S))])
-        self.assertEqual((outcome.status, [m.divergence for m in outcome.subtests]), (P, ["", ""]))
-
-    def test_the_same_twice(self) -> None:
-        """Sub-tests with the same key on one rank stay two; they diverge only where ranks have as many."""
-
-        def status_of(*by_rank: tuple[Status, ...]) -> tuple[Status, list[Status]]:
-            made = [tuple(subtest(0, s) for s in statuses) for statuses in by_rank]
-            outcome = merge([rank(n, P, subtests=own) for n, own in enumerate(made)])
-            return outcome.status, [m.subtest.status for m in outcome.subtests]
-
-        self.assertEqual(status_of((F, P), (F, P)), (F, [F, P]))
-        self.assertEqual(status_of((P, S), (P, S)), (P, [P, S]))
-        self.assertEqual(status_of((S, P), (P, S)), (E, [E, E]))
-        self.assertEqual(status_of((P, S), (S,)), (P, [S, S]))
-
-    def test_order_of_appearance(self) -> None:
-        """By rank, then as each rank ran them."""
-        outcome = merge(
-            [rank(0, P, subtests=(subtest(2, P), subtest(1, P))), rank(1, P, subtests=(subtest(3, P),))]
-        )
-        self.assertEqual([m.subtest.params[0][1] for m in outcome.subtests], ["2", "1", "3"])
-
-    def test_failure_and_error(self) -> None:
-        """Any error makes it an error, only failures make it a failure."""
-        failing = merge([rank(0, F, error=None, subtests=(subtest(0, F), subtest(1, F)))])
-        mixed = merge([rank(0, E, error=None, subtests=(subtest(0, F), subtest(1, E)))])
-        self.assertEqual((failing.status, mixed.status), (F, E))
-        self.assertEqual(failing.reason, "rank 0: 2 sub-tests failed")
-
-    def test_passed_rank_with_a_bad_subtest(self) -> None:
-        """Does not pass the test, whatever the rank calls itself."""
-        self.assertEqual(merge([rank(0, P, subtests=(subtest(0, F),))]).status, F)
-
-
-class CommunicationTest(unittest.TestCase):
-    """What ranks' communication adds to the verdict."""
-
-    def waits(self, number: int, status: Status = Status.DEADLOCKED) -> RankOutcome:
-        """A rank that waits in the barrier of ranks 0 and 1."""
-        call = Call(Signature("barrier", "0", members=(0, 1), default=True), 1, 1, 1.0, 1.0)
-        return rank(number, status, calls=(call,))
-
-    def reduces(self, number: int, op: str, status: Status = P) -> RankOutcome:
-        """A rank that has reduced by an operation."""
-        signature = Signature("all_reduce", "0", members=(0, 1, 2), default=True, reduce_op=op)
-        return rank(number, status, calls=(Call(signature, 1, 1, 1.0, 1.0, 2.0),))
-
-    def test_who_left(self) -> None:
-        """A rank that passed may be the cause of a deadlock, and of a hang."""
-        for status in (Status.DEADLOCKED, Status.TIMED_OUT):
-            merged = merge([rank(0, P), self.waits(1, status)])
-            self.assertEqual((merged.status, merged.root_cause), (status, 0))
-            self.assertEqual(merged.reason, "rank 0 left the test; rank 1 waits in barrier #1")
-
-    def test_elsewhere(self) -> None:
-        """A rank that others wait for is told by where it is."""
-        stack = 'Thread 0x1 (most recent call first):\n  File "/home/me/t.py", line 7 in spin\n'
-        merged = merge([rank(0, T, stack=stack), self.waits(1, T)])
-        self.assertEqual(merged.root_cause, 0)
-        self.assertIn("rank 0 never came to barrier #1: it is at t.py:7 in spin", merged.reason)
-
-    def test_an_error_comes_before(self) -> None:
-        """A rank that has said why it failed is the cause, whoever waits for it."""
-        merged = merge([self.waits(0), rank(1, E, order=5)])
-        self.assertEqual((merged.status, merged.root_cause), (E, 1))
-
-    def test_a_refused_message(self) -> None:
-        """A rank whose message was refused tells of its own error, since no peer can have been the reason."""
-        message = Signature("recv", "0", Kind.RECEIVE, (0, 1), peer=1)
-        refused = Call(message, started_s=1.0, ended_s=1.0, raised=True, refused=True)
-        merged = merge([rank(0, E, calls=(refused,)), rank(1, P)])
-        self.assertEqual((merged.status, merged.root_cause), (E, 0))
-        self.assertTrue(merged.reason.startswith("rank 0 raised"), merged.reason)
-
-    def test_a_skip_beside_those_that_wait(self) -> None:
-        """What the ranks wait in that were ended for the skip of another one."""
-        barrier = Signature("barrier", "0", members=(0, 1, 2), default=True)
-        waits = Call(barrier, started_s=1.0, waiting_s=1.0, place="t.py:5 in test_x")
-        merged = merge([rank(0, S), *(rank(number, X, calls=(waits,)) for number in (1, 2))])
-        self.assertIn(
-            "(ranks 1, 2 wait in barrier #1 of the default group (t.py:5 in test_x))", merged.reason
-        )
-
-    def test_the_rank_that_differs(self) -> None:
-        """A crash in a call in which another rank differs is that rank's."""
-        sizes = [Signature("all_reduce", "0", members=(0, 1, 2), agreed=str(r == 1)) for r in range(3)]
-        calls = [Call(signature, 1, 1, 1.0, 1.0) for signature in sizes]
-        merged = merge([rank(2, C, calls=(calls[2],)), *(rank(r, X, calls=(calls[r],)) for r in (0, 1))])
-        self.assertEqual((merged.status, merged.root_cause), (C, 1))
-        self.assertIn("; rank 2 crashed", merged.reason)
-
-    def test_levels(self) -> None:
-        """Arguments that differ are an error, a warning or nothing, by level; other faults warnings."""
-        differing = merge([self.reduces(0, "SUM"), self.reduces(1, "SUM"), self.reduces(2, "MAX")])
-        rows = ((None, E, 0), ("error", E, 0), ("warn", P, 1), ("off", P, 0))
-        for level, status, lines in rows:
-            with self.subTest(level=level):
-                found = with_communication(differing, level)
-                self.assertEqual((found.status, len(found.communication)), (status, lines))
-                self.assertEqual(found.root_cause, 2 if status is E else None)
-        handle = replace(
-            self.reduces(0, "SUM").calls[0], own_work=True, waiting_s=None, ended_s=None, place="t"
-        )
-        unwaited = merge([rank(0, P, calls=(handle,)), rank(1, P)])
-        for level, status in ((None, P), ("warn", P), ("error", E), ("off", P)):
-            self.assertEqual(with_communication(unwaited, level).status, status, level)
-
-    def test_values(self) -> None:
-        """Under "values" wrong numbers are the only errors; of a test that failed they are told beside it."""
-        wrong = Finding(Check.VALUES, "rank 2 got 5.0", (2,))
-        remark = Finding(Check.REPLICAS, "rank 1 got 5.1", (1,))
-        differing = [self.reduces(0, "SUM"), self.reduces(1, "SUM"), self.reduces(2, "MAX")]
-        found = with_communication(merge(differing), "values", [wrong, remark])
-        self.assertEqual((found.status, found.root_cause, found.reason), (E, 2, "rank 2 got 5.0"))
-        self.assertEqual(len(found.communication), 2)
-        found = with_communication(merge(differing), "values", [remark])
-        self.assertEqual((found.status, len(found.communication)), (P, 2))
-        for status in (F, C, T):
-            failed = merge([rank(0, status), rank(1, P)])
-            found = with_communication(failed, "values", [wrong, remark])
-            self.assertEqual((found.status, found.communication), (status, ("rank 2 got 5.0",)))
-
-    def test_beside_a_failure(self) -> None:
-        """Of a test that failed anyhow, arguments that differ are told beside the failure."""
-        failed = merge([self.reduces(0, "SUM", F), self.reduces(1, "MAX"), self.reduces(2, "SUM")])
-        found = with_communication(failed, None)
-        self.assertEqual((found.status, found.root_cause), (F, 0))
-        self.assertIn("rank 1 reduces with MAX", found.communication[0])
 
 
 class RulesTest(unittest.TestCase):

@@ -14,8 +14,8 @@ from harness.outcomes import (
     group_errors,
     ranks_text,
 )
+from suites.selftest.outcomes_of_ranks import C, E, F, P, T, rank, ranks, subtest
 from suites.selftest.properties import given
-from suites.selftest.test_merging import C, E, F, P, T, rank, ranks, subtest
 
 
 class WordsTest(unittest.TestCase):

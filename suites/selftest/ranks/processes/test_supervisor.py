@@ -5,102 +5,28 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
-import mmap
 import signal
-import time
 import unittest
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
-from unittest import mock
 
 from harness.calls import Signature
-from harness.communication import call_log
 from harness.merging import MergeRules, merge
-from harness.outcomes import ErrorInfo, RankOutcome, Status, SubtestOutcome
+from harness.outcomes import RankOutcome, Status
 from harness.protocol import Report, encode
 from harness.ranks.deadlines import Limits
-from harness.ranks.job import UNSWEPT, JobResult
-from harness.ranks.processes.output import Output
-from harness.ranks.processes.supervisor import Supervisor
+from harness.ranks.job import UNSWEPT
 from harness.system.signals import RANK_STACKS
 from suites.selftest.ranks.processes.played import Played
-
-# Seconds. Played ranks act at once, so that these only end what is meant to hang.
-SHORT = Limits(timeout_s=0.05, grace_s=0.05, skip_grace_s=0.05, exit_grace_s=0.05)
-FAILURE = ErrorInfo("AssertionError", "no", "trace", is_assertion=True)
-SUBTEST = SubtestOutcome(None, (("n", "1"),), Status.FAILED, FAILURE)
-
-# Seconds on a clock that jumps: many looks after the start, and long after a grace of one second.
-LATE = 20
-
-# Calls of the clock until the supervisor has looked at its descriptors for the first time, and some more.
-FIRST_LOOK = 6
+from suites.selftest.ranks.processes.supervised import (
+    FAILURE,
+    SHORT,
+    SupervisorCase,
+    interrupted_clock,
+)
 
 
-def patient_clock() -> Callable[[], float]:
-    """Returns a monotonic clock that stands still until what ranks did beforehand has been seen.
-
-    However long this process waits for a processor, nothing that the ranks did comes too late.
-    """
-    start, calls = time.monotonic(), itertools.count()
-    return lambda: start if next(calls) < FIRST_LOOK else time.monotonic()
-
-
-def interrupted_clock(calls: tuple[int, ...]) -> Callable[[], float]:
-    """Returns a clock during whose calls of these numbers, counted from 1, Ctrl-C comes."""
-    numbers = itertools.count(1)
-
-    def clock() -> float:
-        if next(numbers) in calls:
-            raise KeyboardInterrupt
-        return time.monotonic()
-
-    return clock
-
-
-class SupervisorTest(unittest.TestCase):
+class SupervisorTest(SupervisorCase):
     """The supervisor with two played ranks; rank 0 is well-behaved unless a test says otherwise."""
-
-    def setUp(self) -> None:
-        self.ranks = Played(2)
-        self.addCleanup(self.ranks.close)
-
-    def watch(
-        self, limits: Limits = SHORT, clock: Callable[[], float] | None = None, **more: Any
-    ) -> JobResult:
-        """Supervises the ranks to their end."""
-        clock = clock or patient_clock()
-        outputs = [Output() for rank in range(2)]
-        ranks: Any = self.ranks  # stands in for a RankSet
-        return Supervisor(ranks, outputs, limits, clock(), clock=clock, **more).run()
-
-    def jumping_clock(self, late: Callable[[], object]) -> Callable[[], float]:
-        """Returns a clock that advances a second with each look, at which there is always output to see.
-
-        ``late`` is called once ``LATE`` seconds have passed.
-        """
-        ticks = itertools.count()
-
-        def clock() -> float:
-            self.ranks.prints(0, b".")
-            if (now := next(ticks)) == LATE:
-                late()
-            return float(now)
-
-        return clock
-
-    def leaves_when_released(self, rank: int, code: int = 0) -> None:
-        """Lets the rank end as soon as it is released."""
-        self.ranks.on[rank, "release"] = lambda: self.ranks.exits(rank, code)
-
-    def dies_of(self, rank: int, signum: int) -> None:
-        """Lets the rank end by that signal."""
-        self.ranks.on[rank, int(signum)] = lambda: self.ranks.exits(rank, -int(signum))
-
-    def statuses(self, watched: JobResult) -> list[Status]:
-        """Returns the statuses by rank."""
-        return [o.status for o in watched.outcomes]
 
     def test_all_pass(self) -> None:
         """No rank is released before all have reported, and the outcomes hold their output and memory."""
@@ -174,146 +100,6 @@ class SupervisorTest(unittest.TestCase):
         self.assertEqual(self.statuses(watched), [Status.ENDED, Status.FAILED])
         self.assertIn('"t.py", line 3 in wait', watched.outcomes[0].stack)
         self.assertEqual(self.ranks.told[0], (0, RANK_STACKS))
-        self.assertEqual(merge(watched.outcomes).root_cause, 1)
-
-    def test_report_after_the_deadline(self) -> None:
-        """Whatever a rank reports when its stack is asked for, it has timed out; a note has what it said."""
-        for status, error, said in (
-            (Status.PASSED, None, "passed"),
-            (Status.SKIPPED, None, "skipped"),
-            (Status.FAILED, FAILURE, "AssertionError: no"),
-        ):
-            with self.subTest(status=status):
-                self.ranks.on[0, RANK_STACKS] = functools.partial(self.ranks.says, 0, status, error=error)
-                self.dies_of(0, signal.SIGTERM)
-                self.dies_of(1, signal.SIGTERM)
-                watched = self.watch()
-                self.assertEqual(self.statuses(watched), [Status.TIMED_OUT] * 2)
-                self.assertEqual(watched.outcomes[0].note, f"its report came too late: {said}")
-            self.doCleanups()
-            self.setUp()
-
-    def test_collective_after_the_deadline(self) -> None:
-        """What a rank calls when the request for its stack wakes it is not what it was in at the deadline."""
-        books = [self.log(rank) for rank in range(len(self.ranks.links))]
-        for book in books:
-            book.end(book.begin(book.text(Signature("barrier", "0")), 0, 1))
-        books[0].begin(books[0].text(Signature("all_reduce", "0")), 0, 2)
-
-        def go_on() -> None:
-            books[1].begin(books[1].text(Signature("all_reduce", "0")), 0, 2)
-
-        self.ranks.on[1, RANK_STACKS] = go_on
-        for rank in (0, 1):
-            self.dies_of(rank, signal.SIGTERM)
-        watched = self.watch()
-        self.assertIsNone(watched.outcomes[1].under_way)
-        self.assertEqual(merge(watched.outcomes).root_cause, 1)
-
-    def test_first_collective_after_the_deadline(self) -> None:
-        """The same of a rank that had called nothing until then."""
-        self.calls(0, Signature("all_reduce", "0"))
-        self.ranks.on[1, RANK_STACKS] = lambda: self.calls(1, Signature("all_reduce", "0"))
-        for rank in (0, 1):
-            self.dies_of(rank, signal.SIGTERM)
-        watched = self.watch()
-        self.assertEqual(watched.outcomes[1].calls, ())
-        self.assertEqual(merge(watched.outcomes).root_cause, 1)
-
-    def test_report_after_sigterm(self) -> None:
-        """A rank that handles SIGTERM and then passes has timed out."""
-
-        def pass_and_leave() -> None:
-            self.ranks.says(0, Status.PASSED)
-            self.ranks.exits(0, 0)
-
-        self.ranks.on[0, int(signal.SIGTERM)] = pass_and_leave
-        self.dies_of(1, signal.SIGTERM)
-        self.assertEqual(self.statuses(self.watch()), [Status.TIMED_OUT] * 2)
-
-    def test_report_after_the_grace(self) -> None:
-        """A rank that reports only when its stack is asked for is collateral of the failure before."""
-        self.ranks.says(1, Status.FAILED, error=replace(FAILURE, message="connection closed by peer"))
-        self.ranks.on[0, RANK_STACKS] = lambda: self.ranks.says(0, Status.FAILED, error=FAILURE)
-        self.dies_of(0, signal.SIGTERM)
-        self.leaves_when_released(1, code=10)
-        watched = self.watch()
-        self.assertEqual(self.statuses(watched), [Status.ENDED, Status.FAILED])
-        self.assertEqual(merge(watched.outcomes).root_cause, 1)
-
-    def test_unread_report_at_the_deadline(self) -> None:
-        """A report that was sent in time counts, even if the supervisor reads it after the deadline."""
-        jumps = itertools.chain((0.0,), itertools.repeat(20.0))
-        for rank in (0, 1):
-            self.ranks.says(rank, Status.PASSED)
-            self.leaves_when_released(rank)
-        self.assertEqual(self.statuses(self.watch(clock=lambda: next(jumps))), [Status.PASSED] * 2)
-
-    def test_deadline_counts_from_the_beginning(self) -> None:
-        """The deadline counts from when the last rank began its test, or could have begun at the latest."""
-        limits = replace(SHORT, timeout_s=50.0, start_s=100.0)
-        for began, due_s in (((1, 1), 51), ((1, 70), 120), ((1, None), 150), ((None, None), 150)):
-            with self.subTest(began=began):
-                self.setUp()
-                self.assertTrue(due_s < self.ended_at(began, limits) < due_s + FIRST_LOOK)
-
-    def ended_at(self, began: tuple[int | None, ...], limits: Limits) -> float:
-        """Returns when stacks were asked for, on a clock that advances a second with each look at it."""
-        for rank, when in enumerate(began):
-            self.dies_of(rank, signal.SIGTERM)
-            with mock.patch.object(call_log, "monotonic", return_value=float(when or 0)):
-                self.log(rank).begin_test()
-        times = []
-        advance = self.jumping_clock(lambda: None)
-
-        def clock() -> float:
-            times.append(advance())
-            return times[-1]
-
-        asked: list[int] = []
-        self.ranks.on[0, int(RANK_STACKS)] = lambda: asked.append(len(times))
-        self.watch(limits, clock)
-        return times[asked[0] - 1]
-
-    def test_sub_test_of_a_rank_that_hangs(self) -> None:
-        """A failed sub-test of a rank that hangs is the cause; one that fails on being ended is ignored."""
-        self.ranks.fails_subtest(1, SUBTEST)
-        late = replace(SUBTEST, params=(("n", "2"),))
-
-        def fail_and_die() -> None:
-            self.ranks.fails_subtest(1, late)
-            self.ranks.exits(1, -signal.SIGTERM)
-
-        self.ranks.on[1, int(signal.SIGTERM)] = fail_and_die
-        self.dies_of(0, signal.SIGTERM)
-        watched = self.watch()
-        self.assertEqual(self.statuses(watched), [Status.TIMED_OUT] * 2)
-        self.assertEqual([o.subtests for o in watched.outcomes], [(), (SUBTEST,)])
-        self.assertEqual(merge(watched.outcomes).root_cause, 1)
-
-    def test_sub_test_hurries_nobody(self) -> None:
-        """A failed sub-test starts no grace, and the rank's later report holds the sub-test once."""
-        self.ranks.fails_subtest(1, SUBTEST)
-        for rank in (0, 1):
-            self.leaves_when_released(rank, code=10 * rank)
-
-        def report() -> None:
-            self.ranks.says(0, Status.PASSED)
-            self.ranks.says(1, Status.FAILED, subtests=(SUBTEST,))
-
-        clock = self.jumping_clock(report)
-        watched = self.watch(Limits(timeout_s=1e6, grace_s=1, skip_grace_s=1, exit_grace_s=1e6), clock)
-        self.assertEqual(self.statuses(watched), [Status.PASSED, Status.FAILED])
-        self.assertEqual(watched.outcomes[1].subtests, (SUBTEST,))
-
-    def test_sub_test_in_the_order_of_news(self) -> None:
-        """A sub-test that failed before a peer did comes first and is the root cause."""
-        self.ranks.fails_subtest(1, SUBTEST)
-        self.leaves_when_released(0, code=10)
-        self.dies_of(1, signal.SIGTERM)
-        clock = self.jumping_clock(lambda: self.ranks.says(0, Status.FAILED, error=FAILURE))
-        watched = self.watch(Limits(timeout_s=1e6, grace_s=1, skip_grace_s=1, exit_grace_s=1e6), clock)
-        self.assertEqual(self.statuses(watched), [Status.FAILED, Status.ENDED])
         self.assertEqual(merge(watched.outcomes).root_cause, 1)
 
     def test_ladder(self) -> None:
@@ -456,15 +242,6 @@ class SupervisorTest(unittest.TestCase):
         self.ranks.exits(1, -9)
         watched = self.watch()
         self.assertEqual([str(c) for c in watched.outcomes[1].calls], ["all_reduce #1 of group 0"])
-
-    def calls(self, rank: int, signature: Signature) -> None:
-        """Has a rank wait in a call."""
-        log = self.log(rank)
-        log.begin(log.text(signature), 0, 1, waits=True)
-
-    def log(self, rank: int) -> call_log.CallLog:
-        """A rank's log, to write into it as the rank does."""
-        return call_log.CallLog(mmap.mmap(self.ranks.links[rank].log, call_log.LOG_BYTES))
 
     def test_deadlock(self) -> None:
         """A rank that can never go on is ended long before the deadline, and the cause is who left it."""
