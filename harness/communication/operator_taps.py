@@ -24,20 +24,10 @@ if TYPE_CHECKING:
 
 def tap_functional(taps: Taps) -> None:
     """Gives the functional collectives kernels that record them, and the wait for their results."""
-    names = torch_operators("_c10d_functional")
-    for name in names:
-        base = name.partition(".")[0]
-        operation = FUNCTIONAL.get(base.removesuffix("_").removesuffix("_out"))
-        if base == "wait_tensor":
-            _add_kernel(taps, "_c10d_functional", name, _wait_tensor_kernel)
-        elif operation is not None:
-            _add_kernel(taps, "_c10d_functional", name, functools.partial(_call_kernel, operation))
-
-
-def torch_operators(namespace: str) -> list[str]:
-    """The operators of a namespace with their overloads: ``allreduce_``, ``isend.default``."""
-    found = sys.modules["torch"]._C._dispatch_get_all_op_names()
-    return [name.partition("::")[2] for name in found if name.partition("::")[0] == namespace]
+    for name, operation in FUNCTIONAL.items():
+        for form in (name, f"{name}_", f"{name}_out"):
+            _add_kernels(taps, "_c10d_functional", form, functools.partial(_call_kernel, operation))
+    _add_kernels(taps, "_c10d_functional", "wait_tensor", _wait_tensor_kernel)
 
 
 def _call_kernel(
@@ -141,10 +131,8 @@ def _in_cpp(original: Callable[..., Any], taps: Taps, *, waits: bool) -> Callabl
 def _tap_operators(taps: Taps) -> None:
     if "c10d" in taps.libraries:
         return
-    for name in torch_operators("c10d"):
-        operation = OPERATORS.get(name)
-        if operation is not None:
-            _add_kernel(taps, "c10d", name, functools.partial(_call_kernel, operation))
+    for name, operation in OPERATORS.items():
+        _add_kernels(taps, "c10d", name, functools.partial(_call_kernel, operation))
 
 
 def tap_backward(taps: Taps) -> None:
@@ -170,12 +158,20 @@ def tap_backward(taps: Taps) -> None:
     autograd._engine_run_backward = graph._engine_run_backward = uncompiled(run_backward)
 
 
-def _add_kernel(taps: Taps, namespace: str, name: str, record: Callable[..., Any]) -> None:
+def _add_kernels(taps: Taps, namespace: str, name: str, record: Callable[..., Any]) -> None:
+    """Puts ``record`` before each overload of an operator, if this version of torch has it.
+
+    Operators are looked up by name: to list those of all namespaces takes longer than the rest.
+    """
+    packet = getattr(getattr(sys.modules["torch"].ops, namespace), name, None)
+    for overload in () if packet is None else packet.overloads():
+        _add_kernel(taps, namespace, getattr(packet, overload), record)
+
+
+def _add_kernel(taps: Taps, namespace: str, operator: Any, record: Callable[..., Any]) -> None:
     """Puts ``record`` before an operator: it gets the recorder, the arguments, and how to go on."""
     torch = sys.modules["torch"]
     key = torch._C.DispatchKey.BackendSelect
-    base, _, overload = name.partition(".")
-    operator = getattr(getattr(getattr(torch.ops, namespace), base), overload or "default")
     names = [argument.name for argument in operator._schema.arguments]
 
     def kernel(keyset: Any, *args: Any, **kwargs: Any) -> Any:
@@ -189,4 +185,4 @@ def _add_kernel(taps: Taps, namespace: str, name: str, record: Callable[..., Any
     library = taps.libraries.get(namespace)
     if library is None:
         library = taps.libraries[namespace] = torch.library.Library(namespace, "IMPL")
-    library.impl(name, uncompiled(kernel), "BackendSelect", with_keyset=True)
+    library.impl(operator, uncompiled(kernel), "BackendSelect", with_keyset=True)

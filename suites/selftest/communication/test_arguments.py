@@ -24,9 +24,9 @@ from harness.communication.arguments import (
     quick_key,
     tensors_in,
 )
-from harness.communication.operator_taps import torch_operators
 from harness.communication.reduce_operations import name_of
 from harness.communication.signatures import signature_of
+from suites.selftest.communication.operators import functional_base, torch_operators
 
 c10d: Any = _distributed_c10d
 GROUP = Signature("?", "0", members=(4, 6), default=True, timeout_s=1800.0)
@@ -57,17 +57,13 @@ class TablesTest(unittest.TestCase):
 
     def test_functional(self) -> None:
         """Each functional collective has a name here, but for those that are no single call."""
-        bases = {name.partition(".")[0].removesuffix("_").removesuffix("_out") for name in _functional()}
+        bases = set(map(functional_base, torch_operators("_c10d_functional")))
         self.assertLessEqual(bases, {*FUNCTIONAL, "wait_tensor", "batch_p2p_ops", "_wrap_tensor_autograd"})
 
     def test_methods(self) -> None:
         """Each method of ProcessGroup's that takes tensors has a name here."""
         self.assertLessEqual({"allreduce", "send", "recv_anysource", "barrier"}, set(METHODS))
         self.assertLessEqual(set(OPERATORS.values()), set(METHODS.values()))
-
-
-def _functional() -> list[str]:
-    return torch_operators("_c10d_functional")
 
 
 class MethodTest(unittest.TestCase):

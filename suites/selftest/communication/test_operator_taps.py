@@ -11,17 +11,24 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from harness import DistributedTestBase, communicating
-from harness.communication.operator_taps import torch_operators
+from harness.communication import taps
+from harness.communication.arguments import FUNCTIONAL
+from suites.selftest.communication.operators import functional_base, torch_operators
 
 
-class OperatorsTest(unittest.TestCase):
-    """``torch_operators``, by namespace."""
+class KernelsTest(unittest.TestCase):
+    """Which operators have a kernel before them."""
 
-    def test_names(self) -> None:
-        """Names without their namespace, with their overloads."""
-        self.assertIn("allreduce_", torch_operators("c10d"))
-        self.assertIn("wait_tensor", torch_operators("_c10d_functional"))
-        self.assertEqual(torch_operators("no_such_namespace"), [])
+    def test_functional(self) -> None:
+        """Each form and overload of a functional collective has one, and the wait for its result."""
+        self.assertIsNotNone(taps.prepare())
+        found = torch_operators("_c10d_functional")
+        self.assertIn("wait_tensor", found)
+        for name in found:
+            if functional_base(name) in (*FUNCTIONAL, "wait_tensor"):
+                with self.subTest(operator=name):
+                    operator = f"_c10d_functional::{name}"
+                    self.assertTrue(torch._C._dispatch_has_kernel_for_dispatch_key(operator, "BackendSelect"))
 
 
 class RecordedTest(DistributedTestBase):
