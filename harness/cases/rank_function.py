@@ -15,6 +15,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
+from harness import pytest_outcomes
+from harness.cases import verdict
 from harness.cases.distributed import DistributedTestBase
 from harness.cases.rank_context import RankContext
 from harness.errors import LaunchError, UsageError
@@ -66,13 +68,18 @@ def _form(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
     return f"@pytest.mark.ranks({', '.join(shown)})"
 
 
-def encoded(values: Mapping[str, Any]) -> str:
-    """The values of fixtures as text for ranks; UsageError for one that cannot be pickled, by its name."""
+def encoded(values: Mapping[str, Any], *, partly: bool = False) -> str:
+    """The values of fixtures as text for ranks; UsageError for one that cannot be pickled, by its name.
+
+    ``partly``: such a value is left out instead.
+    """
     pickled: dict[str, bytes] = {}
     for name, value in values.items():
         try:
             pickled[name] = pickle.dumps(value)
         except Exception as error:  # noqa: BLE001 - pickling runs code of the value
+            if partly:
+                continue
             raise UsageError(
                 f"ranks cannot get the value of {name!r}: a {type(value).__name__} cannot be pickled "
                 f"({error}); make it in the test, or use the fixture by @pytest.mark.usefixtures({name!r})"
@@ -89,6 +96,8 @@ class RankFunction(DistributedTestBase):
     """The case of one test function; ``for_function`` makes it in the parent, ``_run`` in a rank."""
 
     rank_modes = _MODES
+    # The instance of a plain class whose method the function is; None for any other function.
+    plain_instance: object = None
     _mark: RanksMark
     _name: str
     _target: dict[str, Any]
@@ -108,20 +117,25 @@ class RankFunction(DistributedTestBase):
         """The case for a function at the top of its module, or a method of a plain class there.
 
         ``name`` is the test's id, ``values`` are those of its arguments; with ``subtests`` the one of that
-        name is pytest's fixture. Ranks import the modules ``imported_before`` before the function's.
+        name is pytest's fixture. A bound method's instance in a rank gets copies of the attributes that this
+        one has now. Ranks import the modules ``imported_before`` before the function's.
         UsageError for a function that ranks cannot import.
         """
         self = cls(_METHOD)
         plain = getattr(function, "__func__", function)
-        if "<locals>" in plain.__qualname__:
+        module_name, qualname = _place(function)
+        if "<locals>" in qualname:
             raise UsageError(f"{name} is defined inside a function, where ranks cannot import it")
-        module = module_import.reference(plain.__module__)
+        module = module_import.reference(module_name)
         self._mark, self._name, self._imported_before = mark, name, imported_before
+        owner = getattr(function, "__self__", None)
+        self.plain_instance = None if isinstance(owner, type) else owner
         own = {name for name in (CONTEXT, *((SUBTESTS,) if subtests else ())) if name in values}
         self._target = {
             "module": [module.name, module.file, module.run_as],
-            "qualname": plain.__qualname__,
+            "qualname": qualname,
             "values": encoded({name: value for name, value in values.items() if name not in own}),
+            "attributes": encoded(getattr(self.plain_instance, "__dict__", {}), partly=True),
             "own": sorted(own),
             "backend": mark.backend,
             "world_size": mark.world_size,
@@ -169,7 +183,8 @@ class RankFunction(DistributedTestBase):
 
         A coroutine that it returns, as an ``async def`` does, was not awaited and makes the test an error.
         """
-        function = _find(ModuleRef(*self._target["module"]), self._target["qualname"])
+        target = self._target
+        function = _find(ModuleRef(*target["module"]), target["qualname"], target["attributes"])
         values = decoded(self._target["values"])
         context = RankContext(self.rank, self.world_size, self._mark.backend, self._file_name)
         if context.backend is not None:
@@ -199,11 +214,31 @@ class FailedSubtest:
     error: BaseException
 
 
-def _find(module: ModuleRef, qualname: str) -> Callable[..., Any]:
-    """The function, or the method on a new instance of its class; LaunchError where there is none."""
+def _place(function: Callable[..., Any]) -> tuple[str, str]:
+    """The module and the name in it by which ranks find the function.
+
+    A bound method is found in the class that it is bound to, which may have inherited it.
+    """
+    owner = getattr(function, "__self__", None)
+    if owner is None:
+        return function.__module__, function.__qualname__
+    cls = owner if isinstance(owner, type) else type(owner)
+    return cls.__module__, f"{cls.__qualname__}.{function.__name__}"
+
+
+def _find(module: ModuleRef, qualname: str, attributes: str) -> Callable[..., Any]:
+    """The function, or the method on a new instance of its class; LaunchError where there is none.
+
+    ``attributes`` are those that the instance gets, encoded.
+    """
     owner_name, _, name = qualname.rpartition(".")
-    owner: Any = module_import.find_class(module, owner_name)() if owner_name else None
-    found = getattr(owner if owner_name else module_import.import_reference(module), name, None)
+    if owner_name:
+        owner: Any = module_import.find_class(module, owner_name)()
+        for attribute, value in decoded(attributes).items():
+            vars(owner)[attribute] = value
+    else:
+        owner = module_import.import_reference(module)
+    found = getattr(owner, name, None)
     if not callable(found):
         raise LaunchError(f"{module.name} has no function {qualname} when ranks import it")
     return found  # type: ignore[no-any-return]
@@ -242,6 +277,16 @@ class _Problems(unittest.TestResult):
         self.problem = self.problem or err[1]
 
     addFailure = addError
+
+    def addExpectedFailure(self, test: unittest.TestCase, err: Any) -> None:
+        """Keeps what ``pytest.xfail`` raises: ranks have called it, or unittest's decorator expects it."""
+        outcome = getattr(err[1], "outcome", None)
+        reason = verdict.xfail_reason(outcome) if outcome is not None else str(err[1])
+        self.problem = self.problem or pytest_outcomes.xfail(reason) or err[1]
+
+    def addUnexpectedSuccess(self, test: unittest.TestCase) -> None:
+        """Keeps that the function, which is decorated with ``expectedFailure``, passed."""
+        self.problem = self.problem or AssertionError("unexpected success")
 
     def addSubTest(self, test: unittest.TestCase, subtest: Any, err: Any) -> None:
         """Keeps a failed sub-test."""

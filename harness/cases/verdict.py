@@ -110,8 +110,7 @@ def _report_xfailed(case: unittest.TestCase, outcome: TestOutcome) -> None:
     __tracebackhide__ = True
     result = getattr(case._outcome, "result", None)  # type: ignore[attr-defined]  # private
     if result is not None and not isinstance(result, unittest.TestResult):
-        cause = next(o.error for o in outcome.ranks if o.bad)
-        xfail = pytest_outcomes.xfail(cause.message if cause is not None else "")
+        xfail = pytest_outcomes.xfail(xfail_reason(outcome))
         if xfail is not None:
             raise xfail
     try:
@@ -121,6 +120,12 @@ def _report_xfailed(case: unittest.TestCase, outcome: TestOutcome) -> None:
             raise
         result.addExpectedFailure(case, sys.exc_info())
     raise _ShouldStop
+
+
+def xfail_reason(outcome: TestOutcome) -> str:
+    """The message of the first rank that failed as was expected."""
+    error = next(o.error for o in outcome.ranks if o.bad)
+    return error.message if error is not None else ""
 
 
 def server_lost(case: unittest.TestCase, how: str) -> ServerLost:

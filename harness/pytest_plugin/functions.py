@@ -6,6 +6,7 @@ mark gets the attribute ``harness_case``, which has what other hooks ask of the 
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import re
 import unittest
@@ -13,6 +14,7 @@ from collections.abc import Generator, Iterable
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from _pytest.skipping import xfailed_key
 from _pytest.unittest import TestCaseFunction
 
 from harness.errors import UsageError
@@ -96,6 +98,24 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     except unittest.SkipTest as skip:
         raise pytest.skip.Exception(str(skip), _use_item_location=True) from None
     return True
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Has a mark ``xfail`` with ``raises`` expect what ranks raised, beside the harness's exception.
+
+    After pytest's unittest plugin has given the call the exception of a TestCase, and before pytest compares.
+    """
+    report = yield
+    xfailed = item.stash.get(xfailed_key, None)
+    if xfailed is not None and xfailed.raises is not None and call.excinfo is not None:
+        from harness.pytest_plugin import expected_exceptions
+
+        if expected_exceptions.raised_by_ranks(call.excinfo.value, xfailed.raises):
+            item.stash[xfailed_key] = dataclasses.replace(xfailed, raises=None)
+    return report
 
 
 def _subtests(item: pytest.Function) -> Any | None:

@@ -7,8 +7,9 @@
 Each file runs unedited by ``python -m pytest`` on upstream's ranks, by ``pytest --drop-in`` and by
 ``run_tests.py --drop-in``, one after the other, and again for each repeat. Verdicts are compared test by test
 (passed, skipped, not passed; an expected failure is passed). Times are wall seconds of whole commands, with
-the start of Python and all imports: medians, and how many times as fast as pytest alone. The files of a list
-are fetched by git into the directory of --checkouts; a repository that is there, as OWNER+NAME, is used.
+the start of Python and all imports: medians, and how many times as fast as pytest alone; "CPU" are processor
+seconds of all processes, three numbers for the three ways. The files of a list are fetched by git into the
+directory of --checkouts; a repository that is there, as OWNER+NAME, is used.
 
 Exit codes: 0 no verdict differs without a reason in the list, 1 one does, 2 wrong arguments or a repository
 that cannot be fetched.
@@ -19,6 +20,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import resource
 import signal
 import statistics
 import subprocess
@@ -35,6 +37,7 @@ if __package__ in (None, ""):  # started by its path: the tree is not on sys.pat
 from harness.errors import UsageError
 from tools.bench import junit_verdicts, third_party_list
 from tools.bench.third_party_list import Reason, ThirdPartyFile
+from tools.bench.upstream_file import SKIPPED
 from tools.simple_table import Table, as_rst
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,11 +50,15 @@ NOT_RUN, NOT_ENDED = "not run", "not ended"
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """One run of a file: wall seconds, and the verdicts by test; ``problem`` says why there are none."""
+    """One run of a file: its seconds, and the verdicts by test; ``problem`` says why there are none.
+
+    ``cpu_s`` is without processes for which their parent has not waited.
+    """
 
     wall_s: float
     verdicts: dict[str, str]
     problem: str = ""
+    cpu_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +115,7 @@ def play(way: str, file: ThirdPartyFile, deadline_s: float) -> Played:
     """Runs a file one way in a process of its own; one that has not ended by the deadline is ended."""
     with tempfile.TemporaryDirectory(prefix="bench-third-party-") as directory:
         log = Path(directory, "log")
-        started = time.monotonic()
+        started, used = time.monotonic(), _cpu_s()
         with log.open("wb") as output:
             process = subprocess.Popen(
                 command(way, file.file, Path(directory)),
@@ -120,14 +127,24 @@ def play(way: str, file: ThirdPartyFile, deadline_s: float) -> Played:
                 start_new_session=True,
             )
             ended = _wait(process, deadline_s)
-        wall_s = time.monotonic() - started
+        wall_s, cpu_s = time.monotonic() - started, _cpu_s() - used
         if not ended:
-            return Played(wall_s, {junit_verdicts.FILE: NOT_ENDED}, f"not ended within {deadline_s:g} s")
+            return Played(
+                wall_s, {junit_verdicts.FILE: NOT_ENDED}, f"not ended within {deadline_s:g} s", cpu_s
+            )
         try:
-            return Played(wall_s, junit_verdicts.read(Path(directory, "junit.xml"), Path(file.file).stem))
+            verdicts = junit_verdicts.read(Path(directory, "junit.xml"), Path(file.file).stem)
+            return Played(wall_s, verdicts, cpu_s=cpu_s)
         except (OSError, ValueError):
             lines = log.read_text(errors="replace").strip().splitlines() or ["no output"]
-            return Played(wall_s, {}, f"exit code {process.returncode} and no junit.xml: {lines[-1]}")
+            problem = f"exit code {process.returncode} and no junit.xml: {lines[-1]}"
+            return Played(wall_s, {}, problem, cpu_s)
+
+
+def _cpu_s() -> float:
+    """Processor seconds of this process's children that have ended, and of theirs."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _wait(process: subprocess.Popen[bytes], deadline_s: float) -> bool:
@@ -175,11 +192,15 @@ def compare(file: ThirdPartyFile, repeat: int, deadline_s: float) -> tuple[tuple
         print(f"  {each}", flush=True)
     times = {way: statistics.median(run.wall_s for run in runs) for way, runs in played.items()}
     ratios = [f"{times[way]:.1f} s, {times[UPSTREAM] / times[way]:.1f} x" for way in (PLUGIN, RUNNER)]
+    cpu = [f"{statistics.median(run.cpu_s for run in runs):.1f}" for runs in played.values()]
+    upstream = tuple(verdicts[UPSTREAM].values())
     return (
         file.file,
-        str(len(verdicts[UPSTREAM])),
+        str(len(upstream)),
+        str(upstream.count(SKIPPED)),
         f"{times[UPSTREAM]:.1f} s",
         *ratios,
+        ", ".join(cpu),
         str(len(found)),
     ), found
 
@@ -197,7 +218,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         row, different = compare(file, arguments.repeat, arguments.deadline)
         rows.append(row)
         found += different
-    print(as_rst(Table(("file", "tests", *WAYS, "differ"), tuple(rows))))
+    print(as_rst(Table(("file", "tests", "skipped", *WAYS, "CPU", "differ"), tuple(rows))))
     known = sum(bool(each.reason) for each in found)
     print(f"{len(found)} verdicts differ" + (f", {known} of them with a known reason" if known else ""))
     return 0 if known == len(found) else 1

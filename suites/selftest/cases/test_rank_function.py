@@ -5,6 +5,8 @@ from __future__ import annotations
 import unittest
 from typing import Any
 
+import pytest
+
 from harness.cases.rank_function import RanksMark, decoded, encoded, run
 from harness.errors import UsageError
 
@@ -39,6 +41,7 @@ class MarkTest(unittest.TestCase):
         self.assertRaisesRegex(
             UsageError, "'b': a function cannot be pickled", encoded, {"a": 1, "b": lambda: 0}
         )
+        self.assertEqual(decoded(encoded({"a": 1, "b": lambda: 0}, partly=True)), {"a": 1})
 
 
 class RunTest(unittest.TestCase):
@@ -62,6 +65,13 @@ class RunTest(unittest.TestCase):
     def test_raised(self) -> None:
         """It is the test's failure where nobody takes the report."""
         self.assertRaisesRegex(AssertionError, "1 != 0", run, self.case)
+
+    def test_expected_by_the_decorator(self) -> None:
+        """What unittest's decorator expects is not passed in silence: neither a failure nor a success."""
+        kind: Any = unittest.expectedFailure(type("Case", (unittest.TestCase,), {"test": lambda self: 1 / 0}))
+        self.assertRaisesRegex(pytest.xfail.Exception, "division by zero", run, kind("test"))
+        kind.test = lambda self: None
+        self.assertRaisesRegex(AssertionError, "unexpected success", run, kind("test"))
 
 
 if __name__ == "__main__":

@@ -51,6 +51,32 @@ class TestPlain:
     def helper(self):
         return 3
 
+class TestSetUp:
+    @pytest.fixture(autouse=True)
+    def of_fixture(self, tmp_path):
+        self.path, self.lock = tmp_path, threading.Lock()
+
+    def setup_method(self, method):
+        self.called = method.__name__
+
+    @pytest.mark.ranks(2)
+    def test_copies(self):
+        assert self.called == "test_copies" and self.path.is_dir()
+
+    @pytest.mark.ranks(2)
+    def test_no_copy(self):
+        assert self.lock
+
+class Base:
+    n = 0
+
+    @pytest.mark.ranks(2)
+    def test_inherited(self):
+        assert self.n == 1
+
+class TestDerived(Base):
+    n = 1
+
 @pytest.mark.ranks(2)
 @harness.timeout(5)
 def test_hang(rank_context):
@@ -62,6 +88,20 @@ def test_hang(rank_context):
 @pytest.mark.xfail
 def test_expected(rank_context):
     assert 0
+
+@pytest.mark.ranks(2)
+@pytest.mark.xfail(raises=ZeroDivisionError)
+def test_expected_class(rank_context):
+    1 / 0
+
+@pytest.mark.ranks(2)
+@pytest.mark.xfail(raises=(ZeroDivisionError, OSError))
+def test_other_class(rank_context):
+    raise KeyError(rank_context.rank)
+
+@pytest.mark.ranks(2)
+def test_xfails(rank_context):
+    pytest.xfail("in ranks")
 
 @pytest.mark.ranks(2)
 @pytest.mark.skipif(True, reason="of a mark")
@@ -105,6 +145,13 @@ class Case(unittest.TestCase):
     def test_of_a_case(self):
         pass
 
+class CaseOnRanks(MultiProcessTestCase):
+    world_size = 2
+
+    @pytest.mark.xfail(raises=KeyError)
+    def test_expected_of_a_case(self):
+        raise KeyError(self.rank)
+
 def made():
     @pytest.mark.ranks(2)
     def test_inside():
@@ -122,8 +169,14 @@ OUTCOMES = {
     "test_own_group": "passed",
     "test_without_context": "passed",
     "test_method": "passed",
+    "test_copies": "passed",
+    "test_no_copy": "failed",
+    "test_inherited": "passed",
     "test_hang": "failed",
     "test_expected": "skipped",
+    "test_expected_class": "skipped",
+    "test_other_class": "failed",
+    "test_xfails": "skipped",
     "test_skip": "skipped",
     "test_requirement": "skipped",
     "test_async": "failed",
@@ -133,6 +186,7 @@ OUTCOMES = {
     "test_wrong_mark": "failed",
     "test_no_mark": "error",
     "test_of_a_case": "failed",
+    "test_expected_of_a_case": "skipped",
     "test_inside": "failed",
 }
 # What the text of those that cannot run says.
@@ -142,6 +196,7 @@ ERRORS = (
     "rank_context is what a rank knows: put @pytest.mark.ranks(N) on the test",
     "the mark ranks is for test functions; a TestCase derives from harness.MultiProcessTestCase",
     "the test's method returned a coroutine, and its body did not run",
+    "hint: self.lock was set in pytest's process, and a lock there cannot be pickled for ranks: set it in",
     "test_it.test_inside is defined inside a function, where ranks cannot import it",
 )
 CONFTEST = """
@@ -184,7 +239,7 @@ class FunctionTest(PytestCase):
         """In ranks that are not forks of pytest's process, asserts tell their values too."""
         self.write("test_it.py", FUNCTIONS)
         run = self.pytest("-k", "test_fail or test_sum", "--rank-launcher", "spawn")
-        self.assertEqual(run.counts, {"passed": 1, "failed": 1, "deselected": 17}, run.out)
+        self.assertEqual(run.counts, {"passed": 1, "failed": 1, "deselected": len(OUTCOMES) - 2}, run.out)
         self.assertIn("assert [1, 2, 4] == [1, 2, 3]", run.out)
         self.assertIn("At index 2 diff: 4 != 3", run.out)
 
@@ -212,7 +267,8 @@ class FunctionTest(PytestCase):
         found = {record["id"].rpartition(".")[2]: record for record in records}
         words = {"expected failure": "skipped", "timed out": "failed"}
         statuses = {name: words.get(r["status"], r["status"]) for name, r in found.items()}
-        self.assertEqual(statuses, {**OUTCOMES, "test_async": "error"}, done.stdout)
+        errors = dict.fromkeys(("test_async", "test_other_class", "test_no_copy"), "error")
+        self.assertEqual(statuses, {**OUTCOMES, **errors}, done.stdout)
         self.assertEqual(len(found["test_fail"]["ranks"]), 2)
 
     def test_of_the_documents(self) -> None:

@@ -124,13 +124,13 @@ class MainTest(unittest.TestCase):
                 f"  Small::test_ends_early: pytest passed, {way} not passed (known: exit code 0)\n", out
             )
             self.assertIn(f"  Small::test_ends_too: pytest passed, {way} not passed\n", out)
-        self.assertRegex(out, r"test_small.py +4 .* x +4\n")
+        self.assertRegex(out, r"test_small.py +4 +1 .* x +[1-9][\d.]*, [\d.]+, [\d.]+ +4\n")
         self.assertIn("\n4 verdicts differ, 2 of them with a known reason\n", out)
         self.assertEqual(code, 1)
 
     def test_all_known(self) -> None:
         """Verdicts that differ with a reason are no failure."""
-        played = {way: third_party.Played(1.0, {"test_x": NOT_PASSED}) for way in WAYS}
+        played = {way: third_party.Played(1.0, {"test_x": NOT_PASSED}, cpu_s=0.5) for way in WAYS}
         played[UPSTREAM] = third_party.Played(2.0, {"test_x": PASSED})
         reasons = (Reason("test_small.py", "test_x", PASSED, NOT_PASSED, "why"),)
         file = ThirdPartyFile(self.root, "test_small.py", (), reasons)
@@ -139,7 +139,7 @@ class MainTest(unittest.TestCase):
             mock.patch.object(third_party, "_files", lambda arguments: [file]),
         ):
             code, out, _ = self.main()
-        self.assertRegex(out, r"test_small.py +1 +2.0 s +1.0 s, 2.0 x +1.0 s, 2.0 x +2\n")
+        self.assertRegex(out, r"test_small.py +1 +0 +2.0 s +1.0 s, 2.0 x +1.0 s, 2.0 x +0.0, 0.5, 0.5 +2\n")
         self.assertEqual(code, 0)
 
     def test_hang_of_one_way(self) -> None:

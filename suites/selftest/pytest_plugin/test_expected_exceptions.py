@@ -1,0 +1,66 @@
+"""Tests when what ranks raised is what a mark ``xfail(raises=...)`` expects."""
+
+from __future__ import annotations
+
+import re
+import unittest
+from dataclasses import replace
+
+from harness.errors import RankError
+from harness.outcomes import ErrorInfo, RankOutcome, Status, SubtestOutcome, TestOutcome
+from harness.pytest_plugin.expected_exceptions import raised_by_ranks
+from harness.ranks.exception_info import capture
+
+
+class Matcher:
+    """Stands for what ``pytest.RaisesExc`` makes."""
+
+    def matches(self, error: BaseException) -> bool:
+        return re.search("of rank 1", str(error)) is not None
+
+
+def problem(*ranks: RankOutcome) -> RankError:
+    """The exception of a test whose ranks ended so."""
+    return RankError("text", TestOutcome(Status.ERROR, ranks))
+
+
+def raised(rank: int, error: Exception) -> RankOutcome:
+    return RankOutcome(rank, Status.ERROR, error=capture(error))
+
+
+class ExpectedTest(unittest.TestCase):
+    """``raised_by_ranks``."""
+
+    def test_table(self) -> None:
+        passed = RankOutcome(0, Status.PASSED)
+        missing = raised(1, FileNotFoundError("of rank 1"))
+        no_pickle = replace(missing, error=ErrorInfo("some.Error", "of rank 1", "trace"))
+        subtest = SubtestOutcome(None, (), Status.ERROR, capture(KeyError(1)))
+        table = [
+            ("its own", (passed, missing), FileNotFoundError, True),
+            ("a base", (passed, missing), OSError, True),
+            ("one of several", (missing,), (KeyError, OSError), True),
+            ("another", (passed, missing), KeyError, False),
+            ("one rank another", (raised(0, KeyError(1)), missing), OSError, False),
+            ("a matcher", (missing,), Matcher(), True),
+            ("no match", (raised(1, OSError("else")),), Matcher(), False),
+            ("by name", (no_pickle,), type("Error", (Exception,), {"__module__": "some"}), True),
+            ("by another name", (no_pickle,), type("Error", (Exception,), {"__module__": "other"}), False),
+            ("a sub-test", (RankOutcome(0, Status.ERROR, subtests=(subtest,)),), KeyError, True),
+            ("a sub-test besides", (replace(missing, subtests=(subtest,)),), OSError, False),
+            ("died later", (replace(missing, status=Status.CRASHED),), OSError, False),
+            ("died", (RankOutcome(0, Status.CRASHED, exit_code=-9),), OSError, False),
+            ("nothing bad", (passed,), OSError, False),
+        ]
+        for name, ranks, raises, expected in table:
+            with self.subTest(name):
+                self.assertEqual(raised_by_ranks(problem(*ranks), raises), expected)
+
+    def test_other_errors(self) -> None:
+        """What is not of ranks is pytest's to compare."""
+        for error in (OSError(), RankError("text")):
+            self.assertFalse(raised_by_ranks(error, OSError))
+
+
+if __name__ == "__main__":
+    unittest.main()
