@@ -29,7 +29,7 @@ def raised(rank: int, error: Exception) -> RankOutcome:
 
 
 class ExpectedTest(unittest.TestCase):
-    """``raised_by_ranks``."""
+    """When ``raised_by_ranks`` says yes, by what each rank raised."""
 
     def test_table(self) -> None:
         passed = RankOutcome(0, Status.PASSED)
