@@ -2,6 +2,7 @@
 
 journal.jsonl                   what ``--resume=OUT`` and ``--last-failed`` go on from
 results.jsonl, junit.xml, report.html    as one run would have written them
+trace.json                      the same, with worker 1 of shard 2 as ``2.1``, by the hosts' clocks
 timings.json                    the seconds of these tests, for ``--timings`` and ``tools/update_timings.py``
 conformance.json, .html, .md    the cells of all shards, where those have reports about a target
 last-failed.txt                 a line for each test that failed, as ``run_tests.py`` takes it; empty for none
@@ -22,6 +23,7 @@ from harness.report.html import html_text
 from harness.report.junit import junit_text
 from harness.report.results import results_text
 from harness.report.summary import Summary
+from harness.report.trace import trace_text
 from harness.runner import journal
 from harness.runner import timings as timings_file
 
@@ -42,6 +44,7 @@ def write(merged: Merged, summary: Summary, directory: Path, conformance: Confor
             ("results.jsonl", results_text(info, summary)),
             ("junit.xml", junit_text(info, summary)),
             ("report.html", html_text(info, summary)),
+            ("trace.json", trace_text(info, summary)),
             (TIMINGS, timings_file.dumps(timings_file.pooled(map(timings_file.of_record, merged.records)))),
             (LAST_FAILED, _last_failed(info, summary)),
         ):

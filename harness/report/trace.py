@@ -216,7 +216,7 @@ def _rank_slices(record: TestRecord, rank: RankRecord, name: str) -> list[Slice]
         end_s = max(end_s, record.started_s + record.duration_s)
     elif rank.status is Status.CRASHED:
         end_s = max([end_s, *(call.ended_s or call.started_s for call in rank.calls)])
-    args = {"status": rank.status.value, "pid": rank.pid, "exit_code": rank.exit_code}
+    args = {"status": rank.status.value, "host": rank.host, "pid": rank.pid, "exit_code": rank.exit_code}
     found = [Slice(name, "rank", epoch_s + start_s, epoch_s + end_s, args)]
     for call in rank.calls:
         until_s = max(end_s if call.ended_s is None else call.ended_s, call.started_s)

@@ -119,7 +119,7 @@ class BesideOneRunTest(unittest.TestCase):
         cls.root = runs.new_directory(cls)
         runs.write_module(cls.root, "test_kinds", MODULE)
         runs.write_module(cls.root, "test_broken", "import no_such_module")
-        options = ("test_kinds", "test_broken", "--reruns", "1", "--report", "html", "--jobs", "1")
+        options = ("test_kinds", "test_broken", "--reruns", "1", "--report", "html", "--trace", "--jobs", "1")
         for name, more in [("whole", ()), *((f"part-{n}", ("--shard", f"{n}/3")) for n in (1, 2, 3))]:
             flaky = str(cls.root / f"flaky-{name}")
             cls.finished = runs.run_tests(cls.root, *options, *more, "--report-dir", name, FLAKY=flaky)
@@ -160,6 +160,20 @@ class BesideOneRunTest(unittest.TestCase):
         """``report.html`` shows the same tests."""
         whole, made = (page(self.root / each / "report.html") for each in ("whole", "merged"))
         self.assertEqual(whole, made)
+
+    def test_trace(self) -> None:
+        """``trace.json`` has the same slices, on a lane for each worker of each shard."""
+        events = [
+            json.loads((self.root / name / "trace.json").read_text())["traceEvents"]
+            for name in ("whole", "merged")
+        ]
+        whole, made = (
+            sorted(json.dumps([e["name"], e["args"]], sort_keys=True) for e in each if e["ph"] == "X")
+            for each in events
+        )
+        self.assertEqual(made, whole)
+        lanes = {e["args"]["name"] for e in events[1] if e["name"] == "process_name"}
+        self.assertLessEqual({f"worker {shard}.1" for shard in (1, 2, 3)}, lanes)
 
     def test_last_failed(self) -> None:
         """The failed tests are listed, a name a line, and are what ``--last-failed`` would run."""

@@ -50,6 +50,12 @@ class StructureTest(unittest.TestCase):
         self.assertEqual([threads[1, n] for n in range(5)], ["tests", "rank 0", "rank 1", "rank 2", "rank 3"])
         self.assertEqual({(e["pid"], e["tid"]) for e in self.slices}, set(threads))
 
+    def test_rank_names_its_host(self) -> None:
+        (first, *_) = (record for record in runs.records() if record.ranks)
+        moved = replace(first, ranks=tuple(replace(rank, host=f"n{rank.rank}") for rank in first.ranks))
+        slices = [e for e in trace([moved])["traceEvents"] if e["ph"] == "X" and e["cat"] == "rank"]
+        self.assertEqual([e["args"]["host"] for e in slices], [f"n{rank.rank}" for rank in first.ranks])
+
     def test_slices_of_a_thread_nest(self) -> None:
         self.assertEqual(overlapping(self.value), [])
 
