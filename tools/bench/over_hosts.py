@@ -1,16 +1,19 @@
-"""Measures what a test on fresh ranks costs over several hosts beside the same test on one host.
+"""Measures what a test costs on more and more ranks: fresh on one or more hosts, threads, local tensors.
 
-    python tools/bench/over_hosts.py [--hosts 1 2 4] [--ranks 2 4 8] [--rounds 9]
+    python tools/bench/over_hosts.py [--hosts 1 2 4] [--kept threads local] [--ranks 2 4 8] [--rounds 9]
 
 The hosts are network namespaces of this machine, so all ranks share its processors: what is measured is the
-price of the way over agents and sockets. A test makes a gloo group, all-reduces once and checks the sum. All
-numbers of hosts are measured in turns. The output has medians in milliseconds, and ratios to one host.
+price of the way over agents and sockets. A test makes a group, all-reduces once and checks the sum. All
+ways are measured in turns. The output has medians: seconds, with their ratios to the first way; the memory
+(PSS) that all processes of this tool together have more while the ranks stand behind the sum; the descriptors
+that the process with the most has open then. Fresh ranks are measured up to 256, and sizes above 32 once.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import os
 import statistics
 import subprocess
@@ -19,86 +22,170 @@ import tempfile
 import time
 import unittest
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import psutil
 import torch
 import torch.distributed as dist
 
 if __package__ in (None, ""):  # started by its path: the tree is not on sys.path then
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from harness import DistributedTestBase
+from harness import DTensorTestBase, MultiThreadedTestCase, with_comms
+from harness.cases.local_ranks import map_local_for_rank
 from harness.hosts import key
 from harness.hosts.agent_registry import AgentRegistry
 from harness.hosts.hosts import Host, to_text
 from harness.hosts.versions import versions
 from harness.settings import EnvVar
-from tools.bench.bodies import WORLD_SIZE
+from tools.bench.bodies import ROOT, SPOT, WORLD_SIZE
 from tools.namespaces import Namespaces
 from tools.simple_table import Table, as_rst
 
 _TREE = Path(__file__).resolve().parents[2]
 # Seconds for all agents to come.
 _ARRIVAL_S = 120.0
-_Series = Mapping[tuple[int, int], Sequence[float]]
+# Deadline of a test, in seconds.
+_PATIENCE_S = 600
+# Fresh ranks are measured up to the first; of more ranks than the second there is one value and no first try.
+_MOST_FRESH, _MOST_REPEATED = 256, 32
+_MODES = {"threads": "threads", "local": "local tensors"}
 
 
-class OnRanks(DistributedTestBase):
-    """The test that is measured."""
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What one test cost: see the module."""
+
+    seconds: float
+    megabytes: float
+    descriptors: int
+
+
+_Series = Mapping[tuple[str, int], Sequence[Sample]]
+
+
+class _Measured:
+    """The test that is measured. The number of ranks is the one that is measured now."""
+
+    rank: Any
 
     @property
     def world_size(self) -> int:
-        """The number of ranks that is measured now, in the parent and in ranks."""
+        """The same in the parent and in ranks."""
         return int(os.environ[WORLD_SIZE])
 
+    def all_reduce(self) -> None:
+        """Adds up the ranks and checks the sum; then all stand still while one looks."""
+        mine = map_local_for_rank(self.rank, lambda rank: torch.full((4,), float(rank + 1)))
+        dist.all_reduce(mine)
+        assert mine[0].item() == self.world_size * (self.world_size + 1) / 2, mine
+        began = time.monotonic()
+        dist.barrier()
+        looks = os.environ[EnvVar.RANKS] == "local" or self.rank == 0
+        megabytes, descriptors = _used() if looks else (0.0, 0)
+        dist.barrier()
+        if looks:
+            spent_s = time.monotonic() - began
+            Path(os.environ[SPOT]).write_text(json.dumps([spent_s, megabytes, descriptors]))
+
+
+class OnRanks(_Measured, DTensorTestBase):
+    """On processes, or on local tensors in one."""
+
+    @property
+    def backend(self) -> str:
+        """The backend of processes."""
+        return "gloo"
+
+    @with_comms
     def test_all_reduce(self) -> None:
-        """Makes a group, adds up the ranks and checks the sum."""
-        self.create_pg("cpu")
-        tensor = torch.full((4,), float(self.rank + 1))
-        dist.all_reduce(tensor)
-        self.assertEqual(tensor[0].item(), self.world_size * (self.world_size + 1) / 2)
+        """Makes a group for it."""
+        self.all_reduce()
+
+
+class OnThreads(_Measured, MultiThreadedTestCase):
+    """On threads, with torch's group for them: gloo would take as many sockets as there are pairs."""
+
+    def setUp(self) -> None:
+        """Starts the threads."""
+        super().setUp()
+        self._spawn_threads()
+
+    def test_all_reduce(self) -> None:
+        """Finds a group made."""
+        self.all_reduce()
+
+
+def _used() -> tuple[float, int]:
+    """Memory in megabytes of all processes of this tool, and descriptors of that which has the most."""
+    top = psutil.Process(int(os.environ[ROOT]))
+    megabytes, descriptors = 0.0, 0
+    for process in (top, *top.children(recursive=True)):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            megabytes += process.memory_full_info().pss / 1e6
+            descriptors = max(descriptors, process.num_fds())
+    return megabytes, descriptors
 
 
 def answer() -> None:
-    """Runs the test once for each world size that comes on standard input, and prints the seconds of each."""
+    """Runs the test once for each world size that comes on standard input, and prints a sample of each."""
+    case = OnThreads if os.environ[EnvVar.RANKS] == "threads" else OnRanks
     for line in sys.stdin:
         os.environ[WORLD_SIZE] = line.strip()
         result = unittest.TestResult()
+        before, _ = _used()
         began = time.monotonic()
-        OnRanks("test_all_reduce").run(result)
+        case("test_all_reduce").run(result)
         seconds = time.monotonic() - began
         for _, text in (*result.errors, *result.failures):
             sys.exit(text)
-        print(seconds, flush=True)
+        spent_s, megabytes, descriptors = json.loads(Path(os.environ[SPOT]).read_text())
+        print(json.dumps([seconds - spent_s, megabytes - before, descriptors]), flush=True)
 
 
-def measured(runners: Mapping[int, subprocess.Popen[str]], ranks: Sequence[int], rounds: int) -> _Series:
-    """The seconds by hosts and ranks: one value of each cell in each round, after one that does not count."""
-    series: dict[tuple[int, int], list[float]] = {}
-    for turn in range(rounds + 1):
-        for size in ranks:
-            for hosts, runner in runners.items():
-                value = _ask(runner, size)
-                if turn:
-                    series.setdefault((hosts, size), []).append(value)
+def measured(runners: Mapping[str, subprocess.Popen[str]], ranks: Sequence[int], rounds: int) -> _Series:
+    """The samples by way and ranks: one of each cell in each round, after one that does not count."""
+    series: dict[tuple[str, int], list[Sample]] = {}
+    for size in ranks:
+        once = size > _MOST_REPEATED
+        for turn in range(1 if once else rounds + 1):
+            for way, runner in runners.items():
+                if "host" in way and size > _MOST_FRESH:
+                    continue
+                sample = _ask(runner, size)
+                if turn or once:
+                    series.setdefault((way, size), []).append(sample)
     return series
 
 
-def _ask(runner: subprocess.Popen[str], size: int) -> float:
+def _ask(runner: subprocess.Popen[str], size: int) -> Sample:
     assert runner.stdin is not None and runner.stdout is not None
     print(size, file=runner.stdin, flush=True)
-    return float(runner.stdout.readline() or sys.exit("the measured process has ended"))
+    return Sample(*json.loads(runner.stdout.readline() or sys.exit("the measured process has ended")))
 
 
 def table(series: _Series) -> Table:
-    """A row for each number of ranks: the median of each number of hosts, with its ratio to the first."""
-    hosts = sorted({hosts for hosts, _ in series})
+    """A row for each number of ranks: the medians of each way, of seconds with the ratio to the first way."""
+    ways = list(dict.fromkeys(way for way, _ in series))
     rows = []
     for size in sorted({size for _, size in series}):
-        medians = [statistics.median(series[count, size]) for count in hosts]
-        cells = [f"{1000 * value:.0f} ms ({value / medians[0]:.2f})" for value in medians]
+        cells = [_cell(series.get((way, size), ()), series.get((ways[0], size), ())) for way in ways]
         rows.append((str(size), *cells))
-    return Table(("ranks", *(f"{count} host{'s' * (count > 1)}" for count in hosts)), tuple(rows))
+    return Table(("ranks", *ways), tuple(rows))
+
+
+def _cell(samples: Sequence[Sample], first: Sequence[Sample]) -> str:
+    if not samples:
+        return r"\-"
+    seconds, megabytes, descriptors = (
+        statistics.median(getattr(sample, name) for sample in samples) for name in Sample.__slots__
+    )
+    told = f"{seconds:.2f} s" if seconds >= 1 else f"{1000 * seconds:.0f} ms"
+    if first:
+        told += f" ({seconds / statistics.median(sample.seconds for sample in first):.2f})"
+    return f"{told}, {megabytes:.0f} MB, {descriptors:.0f}"
 
 
 @contextlib.contextmanager
@@ -122,12 +209,16 @@ def _agents(namespaces: Namespaces, key_file: str) -> Iterator[tuple[Host, ...]]
 
 
 @contextlib.contextmanager
-def _runner(namespaces: Namespaces, hosts: Sequence[Host], key_file: str) -> Iterator[subprocess.Popen[str]]:
+def _runner(
+    namespaces: Namespaces, hosts: Sequence[Host], folder: str, mode: str = "fresh"
+) -> Iterator[subprocess.Popen[str]]:
     """A process on the first host that measures tests over these, without agents where it is alone."""
     # A namespace resolves no names, also not its own, by which gloo would find its interface.
-    environ = {**os.environ, EnvVar.PLACEMENT: "spread", "GLOO_SOCKET_IFNAME": "lo"}
+    environ = {**os.environ, EnvVar.PLACEMENT: "spread", "GLOO_SOCKET_IFNAME": "lo", EnvVar.RANKS: mode}
+    environ |= {ROOT: str(os.getpid()), SPOT: os.path.join(folder, f"{mode}-{len(hosts)}")}
+    environ[EnvVar.TIMEOUT] = str(_PATIENCE_S)
     if len(hosts) > 1:
-        environ |= {EnvVar.HOSTS: to_text(hosts), EnvVar.KEY_FILE: key_file}
+        environ |= {EnvVar.HOSTS: to_text(hosts), EnvVar.KEY_FILE: os.path.join(folder, "key")}
     words = [sys.executable, "-c", "from tools.bench.over_hosts import answer; answer()"]
     with subprocess.Popen(
         namespaces.command(0, words),
@@ -148,9 +239,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         namespaces = undo.enter_context(Namespaces(max(options.hosts)))
         hosts = undo.enter_context(_agents(namespaces, os.path.join(folder, "key")))
         runners = {
-            count: undo.enter_context(_runner(namespaces, hosts[:count], os.path.join(folder, "key")))
+            f"{count} host{'s' * (count > 1)}": undo.enter_context(_runner(namespaces, hosts[:count], folder))
             for count in options.hosts
         }
+        for mode in options.kept:
+            runners[_MODES[mode]] = undo.enter_context(_runner(namespaces, hosts[:1], folder, mode))
         print(as_rst(table(measured(runners, options.ranks, options.rounds))))
     return 0
 
@@ -161,6 +254,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("--hosts", type=int, nargs="+", default=[1, 2, 4], metavar="N")
+    add("--kept", nargs="*", choices=list(_MODES), default=[], help="ranks in one process, beside fresh ones")
     add("--ranks", type=int, nargs="+", default=[2, 4, 8], metavar="N")
     add("--rounds", type=int, default=9, metavar="N", help="values of each cell (default: 9)")
     return parser
