@@ -48,6 +48,11 @@ class Handshake:
         self.passed = False
         self.rest = b""
 
+    @property
+    def heard(self) -> bool:
+        """Whether the peer spoke this protocol, and this end proved its key where it listens."""
+        return bool(self._theirs)
+
     def begin(self) -> bytes:
         """What this end sends before it hears anything."""
         return b"" if self._listens else MAGIC + self._nonce

@@ -92,7 +92,8 @@ class Listener:
         except BlockingIOError:
             return False
         if not data:
-            raise HandshakeError("it has closed the connection")
+            why = ", as from one with another key" if pending.handshake.heard else ""
+            raise HandshakeError(f"it has closed the connection{why}")
         pending.sock.send(pending.handshake.feed(data))  # fewer bytes than any socket's buffer
         return pending.handshake.passed
 

@@ -86,7 +86,8 @@ def _parser(prog: str) -> argparse.ArgumentParser:
         prog=prog,
         description="Make one run of the directories that its shards have written "
         "(run_tests.py --report-dir), in any order: one journal, results.jsonl, junit.xml, report.html, "
-        "trace.json, timings.json and last-failed.txt, and conformance.json, .html and .md where they have those. Where "
+        "trace.json, timings.json and last-failed.txt, and conformance.json, .html and .md where they have "
+        "those. Where "
         "a shard was run several times, the newest result of each test counts; one that passed after it had "
         "failed is flaky. Afterwards --last-failed and --resume=OUT go on from the whole.",
         epilog=EPILOG,

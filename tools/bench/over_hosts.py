@@ -4,15 +4,17 @@
 
 The hosts are network namespaces of this machine, so all ranks share its processors: what is measured is the
 price of the way over agents and sockets. A test makes a group, all-reduces once and checks the sum. All
-ways are measured in turns. The output has medians: seconds, with their ratios to the first way; the memory
-(PSS) that all processes of this tool together have more while the ranks stand behind the sum; the descriptors
-that the process with the most has open then. Fresh ranks are measured up to 256, and sizes above 32 once.
+ways are measured in turns. The output has medians: seconds, with their ratios to the first way; the seconds
+of processors that all processes of this tool together took; the memory (PSS) that they together have more
+while the ranks stand behind the sum; the descriptors that the process with the most has open then. Fresh
+ranks are measured up to 256, and sizes above 32 once.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import json
 import os
 import statistics
@@ -59,6 +61,7 @@ class Sample:
     """What one test cost: see the module."""
 
     seconds: float
+    processor_s: float
     megabytes: float
     descriptors: int
 
@@ -81,14 +84,14 @@ class _Measured:
         mine = map_local_for_rank(self.rank, lambda rank: torch.full((4,), float(rank + 1)))
         dist.all_reduce(mine)
         assert mine[0].item() == self.world_size * (self.world_size + 1) / 2, mine
-        began = time.monotonic()
+        began, began_here = time.monotonic(), time.process_time()
         dist.barrier()
         looks = os.environ[EnvVar.RANKS] == "local" or self.rank == 0
         megabytes, descriptors = _used() if looks else (0.0, 0)
         dist.barrier()
         if looks:
-            spent_s = time.monotonic() - began
-            Path(os.environ[SPOT]).write_text(json.dumps([spent_s, megabytes, descriptors]))
+            spent = (time.monotonic() - began, time.process_time() - began_here)
+            Path(os.environ[SPOT]).write_text(json.dumps([*spent, megabytes, descriptors]))
 
 
 class OnRanks(_Measured, DTensorTestBase):
@@ -118,11 +121,25 @@ class OnThreads(_Measured, MultiThreadedTestCase):
         self.all_reduce()
 
 
-def _used() -> tuple[float, int]:
-    """Memory in megabytes of all processes of this tool, and descriptors of that which has the most."""
+def _processes() -> list[psutil.Process]:
+    """All processes of this tool."""
     top = psutil.Process(int(os.environ[ROOT]))
+    return [top, *top.children(recursive=True)]
+
+
+def _processor_s() -> float:
+    """Seconds of processors that they, and children of theirs that have ended, have taken."""
+    spent_s = 0.0
+    for process in _processes():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            spent_s += sum(process.cpu_times()[:4])
+    return spent_s
+
+
+def _used() -> tuple[float, int]:
+    """Their memory in megabytes, and the descriptors of that which has the most."""
     megabytes, descriptors = 0.0, 0
-    for process in (top, *top.children(recursive=True)):
+    for process in _processes():
         with contextlib.suppress(psutil.NoSuchProcess):
             megabytes += process.memory_full_info().pss / 1e6
             descriptors = max(descriptors, process.num_fds())
@@ -136,13 +153,15 @@ def answer() -> None:
         os.environ[WORLD_SIZE] = line.strip()
         result = unittest.TestResult()
         before, _ = _used()
-        began = time.monotonic()
+        spent_before_s, began = _processor_s(), time.monotonic()
         case("test_all_reduce").run(result)
         seconds = time.monotonic() - began
         for _, text in (*result.errors, *result.failures):
             sys.exit(text)
-        spent_s, megabytes, descriptors = json.loads(Path(os.environ[SPOT]).read_text())
-        print(json.dumps([seconds - spent_s, megabytes - before, descriptors]), flush=True)
+        processor_s = _processor_s() - spent_before_s
+        looked_s, looked_here_s, megabytes, descriptors = json.loads(Path(os.environ[SPOT]).read_text())
+        sample = Sample(seconds - looked_s, processor_s - looked_here_s, megabytes - before, descriptors)
+        print(json.dumps(dataclasses.astuple(sample)), flush=True)
 
 
 def measured(runners: Mapping[str, subprocess.Popen[str]], ranks: Sequence[int], rounds: int) -> _Series:
@@ -179,13 +198,13 @@ def table(series: _Series) -> Table:
 def _cell(samples: Sequence[Sample], first: Sequence[Sample]) -> str:
     if not samples:
         return r"\-"
-    seconds, megabytes, descriptors = (
+    seconds, processor_s, megabytes, descriptors = (
         statistics.median(getattr(sample, name) for sample in samples) for name in Sample.__slots__
     )
     told = f"{seconds:.2f} s" if seconds >= 1 else f"{1000 * seconds:.0f} ms"
     if first:
         told += f" ({seconds / statistics.median(sample.seconds for sample in first):.2f})"
-    return f"{told}, {megabytes:.0f} MB, {descriptors:.0f}"
+    return f"{told}, {processor_s:.2f} s, {megabytes:.0f} MB, {descriptors:.0f}"
 
 
 @contextlib.contextmanager

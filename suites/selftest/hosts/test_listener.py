@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import select
 import socket
 import unittest
@@ -9,7 +10,7 @@ from unittest import mock
 
 from harness.hosts import listener as listener_module
 from harness.hosts.connection import Connection, listen
-from harness.hosts.handshake import MAGIC, Handshake, Purpose
+from harness.hosts.handshake import MAGIC, Handshake, HandshakeError, Purpose
 from harness.hosts.listener import MOST_WAITING, Listener
 
 KEY = b"k" * 32
@@ -45,18 +46,21 @@ class ListenerTest(unittest.TestCase):
         poll.poll()
         self.entered += [connection for connection, _ in self.listener.enter()]
 
-    def prove(self, sock: socket.socket) -> None:
-        """Passes the handshake as somebody who has the key."""
-        handshake = Handshake(KEY, Purpose.SESSION, listens=False)
+    def answer(self, sock: socket.socket, handshake: Handshake) -> bytes:
+        """What the listener says to one who begins."""
         sock.sendall(handshake.begin())
         sock.setblocking(False)
         data = b""
         while not data:
             self.step()
-            try:
+            with contextlib.suppress(BlockingIOError):
                 data = sock.recv(4096)
-            except BlockingIOError:
-                continue
+        return data
+
+    def prove(self, sock: socket.socket) -> None:
+        """Passes the handshake as somebody who has the key."""
+        handshake = Handshake(KEY, Purpose.SESSION, listens=False)
+        data = self.answer(sock, handshake)
         sock.sendall(handshake.feed(data))
         count = len(self.entered)
         while len(self.entered) == count:
@@ -79,7 +83,19 @@ class ListenerTest(unittest.TestCase):
         said = "\n".join(self.listener.refused)
         self.assertIn("does not speak the protocol", said)
         self.assertIn("closed the connection", said)
+        self.assertNotIn("another key", said)
         self.assertEqual(self.entered, [])
+
+    def test_other_key(self) -> None:
+        """Who has another key sees so first and ends; the line here says what that means."""
+        sock = self.connect()
+        handshake = Handshake(b"another", Purpose.SESSION, listens=False)
+        with self.assertRaisesRegex(HandshakeError, "another key"):
+            handshake.feed(self.answer(sock, handshake))
+        sock.close()
+        while not self.listener.refused:
+            self.step()
+        self.assertIn("as from one with another key", self.listener.refused[0])
 
     def test_flood(self) -> None:
         """Silent peers fill the room that there is for such, and one with the key comes in all the same."""
