@@ -40,6 +40,7 @@ class DdpPrograms(Hunted[DdpProgram]):
 
     name = "ddp"
     timeout_s = 60.0
+    imports = ("torch._dynamo",)  # DDP imports it when it is made
 
     def drawn(self, seed: int) -> Iterator[DdpProgram]:
         """Programs without end for a number of ranks that the seed decides."""

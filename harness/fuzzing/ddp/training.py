@@ -140,7 +140,9 @@ def difference(name: str, got: torch.Tensor | None, right: torch.Tensor | None, 
         return "" if is_right else f"{name} is {'None' if got is None else 'there, but should be None'}"
     if got.dtype != right.dtype or got.shape != right.shape:
         return f"{name} has {got.dtype}, {tuple(got.shape)}, but {right.dtype}, {tuple(right.shape)} is right"
-    return "" if torch.allclose(got, right, rtol=tolerance, atol=tolerance) else f"{name} differs"
+    # Training may diverge, in both.
+    close = torch.allclose(got, right, rtol=tolerance, atol=tolerance, equal_nan=True)
+    return "" if close else f"{name} differs"
 
 
 def check(

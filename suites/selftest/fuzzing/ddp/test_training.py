@@ -57,8 +57,10 @@ class TrainingTest(unittest.TestCase):
         one = torch.ones(2, dtype=torch.float64)
         self.assertEqual(difference("g", one, one + 1e-12, 1e-8), "")
         self.assertEqual(difference("g", None, None, 1e-8), "")
+        self.assertEqual(difference("g", one * torch.nan, one * torch.nan, 1e-8), "")
         for got, right, text in (
             (one, one + 1e-4, "g differs"),
+            (one, one * torch.nan, "g differs"),
             (None, one, "g is None"),
             (one, None, "g is there, but should be None"),
             (one, one.float(), "g has torch.float64"),
