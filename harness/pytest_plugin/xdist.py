@@ -10,6 +10,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Generator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -84,17 +85,30 @@ def _budget(session: pytest.Session) -> Any | None:
         return None  # one process, or a worker on another machine
     from harness.pytest_plugin import items as kinds
     from harness.pytest_plugin.slots import SlotBudget
-    from harness.runner.capacity import capacity
-    from harness.system import processors
 
     demands = [kinds.demand_of(item) for item in session.items]
     return SlotBudget(
         Path(directory),
-        capacity(processors.available(), os.environ),
+        shared_capacity(),
         worker=int(str(given["workerid"]).removeprefix("gw")),
         workers=int(given["workercount"]),
         alone=any(demand is not None and demand.exclusive for demand in demands),
     )
+
+
+def shared_capacity() -> Any:
+    """What the workers of a pytest-xdist run share out: processors, and the devices of the run's target.
+
+    Kept ranks stay on the devices that they have used, so no test is handed devices of its own: tests that
+    take any run one after the other.
+    """
+    from harness.runner.capacity import capacity
+    from harness.system import processors
+    from harness.targets import device_set
+    from harness.targets.current import current, is_plugged
+
+    devices = device_set.of_target(current(), os.environ) if is_plugged(os.environ) else None
+    return capacity(processors.available(), os.environ, of_target=devices and replace(devices, variable=""))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import sys
+import unittest
 from datetime import timedelta
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from torch.distributed._shard.sharded_tensor import Shard, init_from_local_shard
 from torch.nn.parallel import DistributedDataParallel
 from torch.nn.parallel.distributed import _BufferCommHookLocation, _MixedPrecision
 
-from harness import load_tests, requires_cuda, run_tests  # noqa: F401  (unittest calls load_tests)
+from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.targets import Capability, needs
 from suites.c10d.base import gloo_only
 from suites.c10d.ddp_base import ROUNDED, DdpTestCase
@@ -26,8 +27,8 @@ from suites.c10d.ddp_models import Net
 from suites.c10d.inputs import EXACTLY
 
 ROWS = 4
-#: Half precision keeps 3 digits of gradients around 0.1.
-HALF = {"rtol": 1e-2, "atol": 1e-3}
+#: Half precision keeps 3 digits of a gradient, and adds some of 1e-4.
+HALF = {"rtol": 2e-2, "atol": 2e-6}
 
 
 def loss(model, rows):
@@ -322,20 +323,35 @@ class MixedPrecisionTest(DdpTestCase):
 
     PRECISION = _MixedPrecision(param_dtype=torch.float16, reduce_dtype=torch.float16)
 
+    @needs(device_type="cpu")
     def test_ddp_native_mixed_precision_needs_events(self):
-        if self.device_type != "cpu":
-            self.skipTest("the CPU's refusal")
         # A build for an accelerator that this machine lacks looks for its events all the same.
         with self.assertRaisesRegex(RuntimeError, "cpu backend doesn't support events|CUDA error"):
             self.wrap(Net(), mixed_precision=self.PRECISION)(self.draw(ROWS, 2))
 
-    @requires_cuda
     def test_ddp_native_mixed_precision_no_grad_as_bucket_view_no_set_grad_none(self):
+        self.check_step(after=1)
+
+    @unittest.expectedFailure
+    def test_ddp_native_mixed_precision_first_step(self):
+        """DDP casts its first buckets, but not the views of them that gradients are copied into.
+
+        So it reduces what the memory held. It makes the buckets anew before the second step.
+        """
+        self.check_step(after=0)
+
+    def check_step(self, after):
+        """Compare the gradients of the step that comes after so many."""
+        if self.device_type == "cpu":
+            self.skipTest("needs an accelerator: the CPU has no events")
         model = Net().to(self.device)
         plain = copy.deepcopy(model)
         ddp = self.wrap(model, mixed_precision=self.PRECISION)
         rows = self.draw(ROWS * self.world_size, 2)
-        self.backward_beside(plain, ddp, rows, loss)
+        for _ in range(after + 1):
+            ddp.zero_grad()
+            plain.zero_grad()
+            self.backward_beside(plain, ddp, rows, loss)
         for name, parameter in ddp.module.named_parameters():
             self.assertEqual(parameter.dtype, torch.float32)
             self.assertEqual(parameter.grad, dict(plain.named_parameters())[name].grad, **HALF)

@@ -7,6 +7,8 @@ import json
 import unittest
 
 from suites.selftest.pytest_plugin.runs import PytestCase
+from suites.selftest.targets import plugins
+from suites.targets.hostmem_device.library import missing
 
 OVERLAP = """
 def note(event, slots):
@@ -64,6 +66,14 @@ class WorkersTest(PytestCase):
         (began,) = (at for at, event, slots in found if (event, slots) == ("begin", 100))
         (ended,) = (at for at, event, slots in found if (event, slots) == ("end", 100))
         self.assertEqual([each for each in found if began < each[0] < ended], [])
+
+    @unittest.skipIf(missing(), "hostmem has to be compiled")
+    def test_accelerators(self) -> None:
+        """Of a target's devices workers share one lock: tests on them run one after the other."""
+        code = "from harness.pytest_plugin import xdist\nprint(xdist.shared_capacity().accelerators)"
+        target = {"HARNESS_PLUGIN": "suites.targets.hostmem", "HOSTMEM_DEVICES": "4"}
+        done = plugins.run(self.project, "-c", code, environ=target)
+        self.assertEqual((done.stdout, done.stderr), ("1\n", ""))
 
 
 if __name__ == "__main__":
