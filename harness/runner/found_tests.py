@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from harness.runner.rules import notices as rule_notices
 from harness.runner.shard_variables import Shard
 from harness.runner.suites_root import suites_root
 from harness.runner.timings import Timings
+from harness.runner.unit import Unit
 from harness.runner.zygote_owner import ZygoteOwner
 from harness.targets.builtin import DEFAULT
 from harness.targets.device_set import DeviceSet
@@ -67,68 +68,90 @@ def find(
     invocation: Invocation, want: collection.Wanted, shard: Shard | None, zygote_owner: ZygoteOwner
 ) -> Found:
     """Discovers, selects and shards the tests of this run."""
-    options, root = invocation.options, suites_root()
-    seed, warning = timings_file.load_for(options.timings, sharded=shard is not None)
+    seed, warning = timings_file.load_for(invocation.options.timings, sharded=shard is not None)
     notices = [warning] if warning else []
-    timings = timings_file.load(invocation.state.timings)[0].over(seed)
     torch_file = discovery.torch_version_file()
-    packages = discovery.package_directories(sys.path)
-    key = discovery.context(root, invocation.test_environ, torch_file, packages)
-    cache = discovery.Cache(invocation.state.cache, key)
-    modules = collection.discover(want, cache, zygote_owner, notices.append, cached=options.list)
-    plan = Plan(invocation.ids or (), invocation.policy, taken_over(invocation))
-    selected = collection.choose(
-        want,
-        modules,
-        options,
-        invocation.settings.slow,
-        plan.owes,
-        lambda: earlier_run.failed(earlier_run.last(invocation.state, "-E 'failed(last)'")),
-    )
-    if selected.gone:
-        more = ", ..." if len(selected.gone) > 1 else ""
-        number = count(len(selected.gone), "test")
-        notices.append(f"not found: {number} of the last run: {selected.gone[0]}{more}")
-    rules = rules_of(
-        selected.units,
-        invocation.configuration,
-        chosen=invocation.chosen,
-        own=invocation.environ.keys() - invocation.from_file,
-    )
-    notices += rule_notices(
-        invocation.configuration,
-        rules,
-        selected.units,
-        datetime.date.today(),
-        all_run=_everything(options) and shard is None,
-    )
-    selected = replace(selected, units=tuple(applied(unit, rules.get(unit.id)) for unit in selected.units))
-    if invocation.on_devices:
-        selected = replace(selected, units=tuple(u for u in selected.units if u.demand.accelerators))
-    notices += further_targets.left_out(
-        selected.units, zygote_owner.devices, zygote_owner.target or DEFAULT[0]
-    )
+    modules = _modules(invocation, want, zygote_owner, torch_file, notices.append)
+    selected, notice = _chosen(invocation, want, modules)
+    notices += notice
+    rules, notice = _rules(invocation, selected.units, shard)
+    notices += notice
+    units = (applied(unit, rules.get(unit.id)) for unit in selected.units)
+    takes_all = not invocation.on_devices
+    selected = replace(selected, units=tuple(u for u in units if takes_all or u.demand.accelerators))
+    target = zygote_owner.target or DEFAULT[0]
+    notices += further_targets.left_out(selected.units, zygote_owner.devices, target)
     selected = collection.cut(selected, shard, seed)  # not by what was kept on this machine
-    names = collection.names_to_type(selected.units, want.files)
-    outdated = (
-        stale(zygote_owner.known_failures, (unit.id for unit in selected.units))
-        if _everything(options) and not want.targets and not invocation.on_devices
-        else ""
-    )
     return Found(
         selected,
-        names,
-        timings,
+        collection.names_to_type(selected.units, want.files),
+        timings_file.load(invocation.state.timings)[0].over(seed),
         shard,
         discovery.torch_version(torch_file),
-        (*notices, *([outdated] if outdated else [])),
+        (*notices, *_outdated(invocation, want, selected, zygote_owner.known_failures)),
         want.sources,
-        zygote_owner.target or DEFAULT[0],
+        target,
         zygote_owner.known_failures,
         zygote_owner.devices,
         rules,
         {name: frozenset(unit.id for unit in each.units) for name, each in modules.items() if each.units},
     )
+
+
+def _modules(
+    invocation: Invocation,
+    want: collection.Wanted,
+    zygote_owner: ZygoteOwner,
+    torch_file: Path | None,
+    show_notice: Callable[[str], None],
+) -> dict[str, discovery.ModuleTests]:
+    """The tests of all wanted modules; of those that are only listed, what the cache has."""
+    packages = discovery.package_directories(sys.path)
+    key = discovery.context(suites_root(), invocation.test_environ, torch_file, packages)
+    cache = discovery.Cache(invocation.state.cache, key)
+    return collection.discover(want, cache, zygote_owner, show_notice, cached=invocation.options.list)
+
+
+def _chosen(
+    invocation: Invocation, want: collection.Wanted, modules: Mapping[str, discovery.ModuleTests]
+) -> tuple[Selected, list[str]]:
+    """The tests that the options select, of all shards, and a line about those that are gone."""
+    plan = Plan(invocation.ids or (), invocation.policy, taken_over(invocation))
+    selected = collection.choose(
+        want,
+        modules,
+        invocation.options,
+        invocation.settings.slow,
+        plan.owes,
+        lambda: earlier_run.failed(earlier_run.last(invocation.state, "-E 'failed(last)'")),
+    )
+    if not selected.gone:
+        return selected, []
+    more = ", ..." if len(selected.gone) > 1 else ""
+    number = count(len(selected.gone), "test")
+    return selected, [f"not found: {number} of the last run: {selected.gone[0]}{more}"]
+
+
+def _rules(
+    invocation: Invocation, units: Sequence[Unit], shard: Shard | None
+) -> tuple[dict[str, Rule], list[str]]:
+    """What the configuration says of these tests, and lines about what it says of none."""
+    configuration = invocation.configuration
+    own = invocation.environ.keys() - invocation.from_file
+    rules = rules_of(units, configuration, chosen=invocation.chosen, own=own)
+    all_run = _everything(invocation.options) and shard is None
+    lines = rule_notices(configuration, rules, units, datetime.date.today(), all_run=all_run)
+    return rules, list(lines)
+
+
+def _outdated(
+    invocation: Invocation, want: collection.Wanted, selected: Selected, known: tuple[Known, ...]
+) -> tuple[str, ...]:
+    """A line about known failures of tests that are not there, where all tests of the suites run."""
+    if not _everything(invocation.options) or want.targets or invocation.on_devices:
+        return ()
+    line = stale(known, (unit.id for unit in selected.units))
+    return (line,) if line else ()
 
 
 def _everything(options: argparse.Namespace) -> bool:
