@@ -23,6 +23,7 @@ from harness.ranks.deadlines import Limits
 from harness.ranks.direct_channel import DirectChannel
 from harness.ranks.external import rank_set, watchdog
 from harness.ranks.external.held_report import HeldReport, hold, settle
+from harness.ranks.external.outcome_log import OutcomeLog
 from harness.ranks.external.rank import InProcessRank, clean_up
 from harness.ranks.external.supervisor import ExternalSupervisor
 from harness.ranks.external.termination import Termination, announce, not_run_lines, number_of
@@ -106,7 +107,7 @@ class ExternalRanks:
         watched = _heard(listener, ours, job.test_id)
         return watched if ours.launched.rank == 0 else _without_accepted(watched)
 
-    def _run(self, own: InProcessRank, log: rank_set.OutcomeLog, listener: ExternalSupervisor) -> RankOutcome:
+    def _run(self, own: InProcessRank, log: OutcomeLog, listener: ExternalSupervisor) -> RankOutcome:
         """Runs this process's rank, until its process groups are destroyed."""
         try:
             watchdog.arm(Limits.of(self._job.settings, self._job.timeout_s).timeout_s)
@@ -139,7 +140,7 @@ class ExternalRanks:
 
 
 def _listener(
-    log: rank_set.OutcomeLog,
+    log: OutcomeLog,
     ours: rank_set.ExternalRankSet,
     test_id: str,
     world_size: int,
@@ -158,7 +159,7 @@ def _listener(
     return made
 
 
-def _say(log: rank_set.OutcomeLog, outcome: RankOutcome, listener: ExternalSupervisor) -> None:
+def _say(log: OutcomeLog, outcome: RankOutcome, listener: ExternalSupervisor) -> None:
     try:
         log.append(outcome)
     except RuntimeError as error:  # the store is gone, which the listener notices as well

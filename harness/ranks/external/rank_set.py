@@ -42,103 +42,15 @@ from time import monotonic
 from typing import Any
 
 from harness.errors import HarnessError, LaunchError
-from harness.outcomes import RankOutcome, ranks_text
-from harness.protocol import Lost, Report, decode, encode
+from harness.outcomes import ranks_text
 from harness.ranks.external import arrival
-from harness.ranks.external.deadlock_watch import ExternalDeadlockWatch
 from harness.ranks.external.launcher_environment import LauncherEnvironment, launcher_environment
+from harness.ranks.external.outcome_log import OutcomeLog, asked_for, there
 from harness.ranks.external.unittest_run import UnittestRun
-from harness.setting_values import LONGEST_S
 from harness.system.per_process import PerProcess
 
-# Between two checks for an outcome passes a part of the time that was waited for it already, within these
-# seconds. A check takes some 0.1 ms.
-ASK_AGAIN_AFTER = 0.1
-ASK_SOONEST_S = 0.001
-ASK_LATEST_S = 0.05
 # The value of a process's "here" key after it has given up waiting for the other ranks.
 _GAVE_UP = "gave up"
-
-
-@dataclass(frozen=True, slots=True)
-class LoggedOutcome:
-    """A rank's outcome in a test's log; ``lost`` says that its process will not take part in later tests."""
-
-    outcome: RankOutcome
-    lost: bool
-
-
-class OutcomeLog:
-    """The outcomes of one test's ranks, in one order for all processes: an append-only list in the store.
-
-    One thread reads while others append: the store's client serves one call at a time, so each side has its
-    own client. Every call raises RuntimeError (torch's DistError) where the store is gone or does not answer.
-    """
-
-    def __init__(self, writer: Any, reader: Any, key: str) -> None:
-        self._writer = writer
-        self._reader = reader
-        self._key = key
-
-    def watch(self, rank: int, until_s: float) -> ExternalDeadlockWatch:
-        """The watch over this test's ranks for the thread that reads; ``until_s`` is the test's deadline."""
-        return ExternalDeadlockWatch(self._reader, self._key, rank, until_s)
-
-    def append(self, outcome: RankOutcome, *, lost: bool = False) -> None:
-        """Appends an outcome; ``lost`` says that the rank's process will not take part in later tests."""
-        word = encode((Lost if lost else Report)(outcome)).decode()
-        number = 0
-        while self._writer.compare_set(f"{self._key}/{number}", "", word) != word.encode():
-            number += 1
-
-    def read(
-        self, number: int, timeout_s: float, wake: threading.Event | None = None
-    ) -> LoggedOutcome | None:
-        """The outcome at that place of the log, from 0; None where ``timeout_s`` seconds pass without.
-
-        None also where ``wake`` is set in the meantime.
-        """
-        key = f"{self._key}/{number}"
-        if not _asked_for(self._reader, key, timeout_s, wake):
-            return None
-        message = decode(self._reader.get(key))
-        assert isinstance(message, Report | Lost), message
-        return LoggedOutcome(message.outcome, isinstance(message, Lost))
-
-    def last_test_of(self, rank: int) -> str:
-        """The last test that a rank began, as text for a message."""
-        key = f"at/{rank}"
-        if not self._writer.check([key]):
-            return "it has begun no test"
-        return f"the last test that it began is {self._writer.get(key).decode()}"
-
-
-def _there(store: Any, key: str, timeout_s: float) -> bool:
-    """Waits, at most ``timeout_s`` seconds, until a key exists; returns whether it does."""
-    from torch.distributed import DistStoreError
-
-    if store.check([key]):
-        return True
-    if timeout_s <= 0:
-        return False
-    try:
-        store.wait([key], timedelta(seconds=min(timeout_s, LONGEST_S)))
-    except DistStoreError:
-        return bool(store.check([key]))
-    return True
-
-
-def _asked_for(store: Any, key: str, timeout_s: float, wake: threading.Event | None = None) -> bool:
-    """Does the same as ``_there``, but by polling: torch prints a warning for each wait without success.
-
-    An event that is set ends it.
-    """
-    begun, wake = monotonic(), wake or threading.Event()
-    while not store.check([key]):
-        waited = monotonic() - begun
-        if waited >= timeout_s or wake.wait(min(max(waited * ASK_AGAIN_AFTER, ASK_SOONEST_S), ASK_LATEST_S)):
-            return bool(store.check([key]))
-    return True
 
 
 class ExternalRankSet:
@@ -205,7 +117,7 @@ class ExternalRankSet:
             self._writer.set("directory", self._directory)
             self._writer.set("token", token)
         self._writer.set(f"here/{own}", "")
-        absent = [r for r in self.all_ranks if not _there(self._writer, f"here/{r}", until - monotonic())]
+        absent = [r for r in self.all_ranks if not there(self._writer, f"here/{r}", until - monotonic())]
         gave_up = [r for r in self.all_ranks if r not in absent and self._writer.get(f"here/{r}")]
         if absent or gave_up:
             self._writer.set(f"here/{own}", _GAVE_UP)
@@ -226,11 +138,11 @@ class ExternalRankSet:
         if own == 0:
             keys = [f"arrival/{rank}" for rank in self.all_ranks]
             silent = [
-                rank for rank in self.all_ranks if not _there(self._writer, keys[rank], until - monotonic())
+                rank for rank in self.all_ranks if not there(self._writer, keys[rank], until - monotonic())
             ]
             refusal = f"{ranks_text(silent)} went away" if silent else self._refusal(keys)
             self._writer.set("refusal", refusal)
-        elif not _there(self._writer, "refusal", until - monotonic()):
+        elif not there(self._writer, "refusal", until - monotonic()):
             raise LaunchError(
                 f"rank 0 went away: rank {own} waited {timeout_s:g} s at {self.launched.address}"
             )
@@ -334,7 +246,7 @@ class ExternalRankSet:
     def _await(self, what: str, until: float) -> None:
         for rank in self.all_ranks:
             if rank not in self.lost:
-                _asked_for(self._writer, f"{what}/{rank}", until - monotonic(), self.over)
+                asked_for(self._writer, f"{what}/{rank}", until - monotonic(), self.over)
 
     def _remove_directory(self) -> None:
         if self.launched.rank == 0:

@@ -26,8 +26,8 @@ from harness.outcomes import RankOutcome, Status
 from harness.ranks.deadlines import Action, EndReason, Limits, SupervisorView, decide, why_deadlocked
 from harness.ranks.exit_rules import ended_as
 from harness.ranks.external.deadlock_watch import LOOK_EVERY_S
+from harness.ranks.external.outcome_log import LoggedOutcome, OutcomeLog
 from harness.ranks.external.rank import InProcessRank
-from harness.ranks.external.rank_set import LoggedOutcome, OutcomeLog
 from harness.ranks.job import JobResult
 
 # Seconds for which ranks that are done keep their process groups after the silent ranks were given up. When

@@ -1,4 +1,4 @@
-"""Tests how processes that somebody else started find each other at a store, and the log of a test there."""
+"""Tests how processes that somebody else started find each other at a store."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from harness import RankOutcome, Status
 from harness.errors import LaunchError
 from harness.ranks.external import rank_set
 from harness.ranks.external.launcher_environment import LauncherEnvironment
-from harness.ranks.external.rank_set import ExternalRankSet, LoggedOutcome
+from harness.ranks.external.outcome_log import LoggedOutcome
+from harness.ranks.external.rank_set import ExternalRankSet
 from harness.ranks.external.unittest_run import UnittestRun
 from suites.selftest.ranks.external.bodies import new_store
 
@@ -35,7 +36,7 @@ def quiet() -> Iterator[None]:
 
 
 class ExternalRankSetTest(unittest.TestCase):
-    """The rank set and the outcome log of processes that meet at a store, played by threads."""
+    """The rank set of processes that meet at a store, played by threads."""
 
     def setUp(self) -> None:
         self.store = new_store()
@@ -70,27 +71,6 @@ class ExternalRankSetTest(unittest.TestCase):
         for thread in threads:
             thread.join()
         return found
-
-    def test_one_order(self) -> None:
-        """Messages that all processes append at the same time are read in the same order by all."""
-        both = self.together(self.place(0), self.place(1))
-        logs = [each.begin("a test") for each in both]
-        words = [[RankOutcome(rank, Status.PASSED, note=str(n)) for n in range(20)] for rank in (0, 1)]
-
-        def append(rank: int) -> None:
-            for word in words[rank]:
-                logs[rank].append(word)
-
-        threads = [threading.Thread(target=append, args=(rank,)) for rank in (0, 1)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        read = [[log.read(number, 10.0).outcome for number in range(40)] for log in logs]
-        self.assertEqual(read[0], read[1])
-        for rank in (0, 1):
-            self.assertEqual([o for o in read[0] if o.rank == rank], words[rank])
-        self.assertIsNone(logs[0].read(40, 0.0))
 
     def test_rendezvous(self) -> None:
         """All processes get the same rendezvous file, a new one for each test, and it goes with rank 0."""

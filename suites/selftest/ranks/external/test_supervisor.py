@@ -14,8 +14,8 @@ from harness.merging import MergeRules
 from harness.ranks.deadlines import Limits
 from harness.ranks.external import supervisor
 from harness.ranks.external.deadlock_watch import LOOK_EVERY_S
+from harness.ranks.external.outcome_log import OutcomeLog
 from harness.ranks.external.rank import InProcessRank
-from harness.ranks.external.rank_set import OutcomeLog
 from harness.ranks.external.supervisor import (
     CLOSE_S,
     DECLARE_LOST_S,
