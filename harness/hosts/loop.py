@@ -46,14 +46,12 @@ class Loop:
         now = sum(callbacks)
         if not now:
             del self._callbacks[fd]
-        if now != before:
-            change = self._selector.unregister if not now else None
-            if change is not None:
-                change(fd)
-            elif before:
-                self._selector.modify(fd, now)
-            else:
-                self._selector.register(fd, now)
+            if before:
+                self._selector.unregister(fd)
+        elif not before:
+            self._selector.register(fd, now)
+        elif now != before:
+            self._selector.modify(fd, now)
 
     def step(self, timeout_s: float | None) -> None:
         """Waits, at most ``timeout_s`` seconds, and does what is to be done."""
