@@ -80,7 +80,7 @@ def _converted(action: argparse.Action, value: object) -> bool:
     """Whether the value comes from a word of a command line."""
     if action.type is None:
         return isinstance(value, str) and (action.choices is None or value in action.choices)
-    if not callable(action.type) or not isinstance(value, int | float):
+    if not callable(action.type) or not isinstance(value, int | float | str):
         return False
     try:
         return bool(action.type(f"{value}") == value)

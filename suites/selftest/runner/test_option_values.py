@@ -7,7 +7,7 @@ import unittest
 from harness.configuration.configuration import Given
 from harness.configuration.override import Reruns
 from harness.errors import UsageError
-from harness.runner.option_values import given, of_file
+from harness.runner.option_values import given, of_file, wrong_option
 
 
 class GivenTest(unittest.TestCase):
@@ -26,6 +26,18 @@ class GivenTest(unittest.TestCase):
         ):
             with self.subTest(argv):
                 self.assertEqual(given(argv), options)
+
+    def test_taken_over(self) -> None:
+        """What a command line gave, a later run may take over; other values are told by the option's name."""
+        for argv in (
+            ["--plugin", "a.b", "--backend", "mine", "--device", "xpu", "--also", "c.d"],
+            ["--seed", "5", "--timeout", "2.5", "--shuffle", "--examples", "3", "--ranks", "fresh"],
+        ):
+            with self.subTest(argv):
+                self.assertIsNone(wrong_option(given(argv)))
+        for name, value in (("plugin", "a-b"), ("plugin", 3), ("seed", "5"), ("timeout", "3")):
+            with self.subTest(name, value=value):
+                self.assertEqual(wrong_option({name: value}), name)
 
     def test_of_a_file(self) -> None:
         """Values of the file are what the command line makes of the same words."""
