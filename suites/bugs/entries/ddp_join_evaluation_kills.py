@@ -4,7 +4,7 @@ kind: process dies
 expected: The call evaluates the module, as it does without join().
 happens: Its check for a synchronization meets another collective of the joined rank; gloo ends the process.
 fails: process dies: SIGABRT
-since: 2.13
+since: 2.11
 reach: public API
 fuzzer: ddp
 upstream: none found; pytorch/pytorch#44425 is of no_sync() under join()

@@ -5,7 +5,7 @@ expected: The gradient of scale is the mean over the ranks, 1.
 happens: It is 0.5. The values of the embedding's gradient are in the memory of the gradient of its output,
     from which scale's gradient is computed afterwards; DDP divides them by the number of ranks there.
 fails: silently wrong: the gradient
-since: 2.13
+since: 2.11
 reach: public API
 fuzzer: ddp
 upstream: none found; pytorch/pytorch#34904 notes in its review that the division is in place

@@ -4,7 +4,7 @@ kind: internal assertion
 expected: Gradients are accumulated, and reduced by the next backward, as without static_graph.
 happens: "expect_autograd_hooks_ INTERNAL ASSERT FAILED ... please report a bug" from the next backward.
 fails: internal assertion: RuntimeError: .*expect_autograd_hooks_ INTERNAL ASSERT FAILED
-since: 2.13
+since: 2.11
 reach: public API
 fuzzer: ddp
 upstream: pytorch/pytorch#143580; pytorch/pytorch#166388 and pytorch/pytorch#187732 are to mend it

@@ -3,8 +3,8 @@ r"""The backward fails where only some of the tensors of chunk, split or unbind 
 kind: refused
 expected: The gradient is zero for the chunk that is not used.
 happens: Autograd makes a plain tensor of zeros for it, and "aten.cat got mixed torch.Tensor and DTensor".
-fails: refused: RuntimeError: aten.cat.default got mixed torch.Tensor and DTensor
-since: 2.13
+fails: refused: RuntimeError: aten.cat.default:? got mixed torch.Tensor and DTensor
+since: 2.11
 reach: public API
 fuzzer: dtensor
 upstream: pytorch/pytorch#173123, which is of any operator with several results

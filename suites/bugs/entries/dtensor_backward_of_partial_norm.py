@@ -5,7 +5,7 @@ expected: The gradient: norm() itself has gathered the tensor.
 happens: "aten.masked_fill_: in-place operations that require placement changes are not supported", which
   the user did not call.
 fails: refused: RuntimeError: aten.masked_fill_.Scalar: in-place operations
-since: 2.13
+since: 2.11
 reach: public API
 fuzzer: dtensor
 upstream: none found; pytorch/pytorch#152249 is of the same backward without a strategy for masked_fill_

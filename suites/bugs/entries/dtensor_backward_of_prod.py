@@ -3,8 +3,8 @@ r"""The backward of prod over a dimension fails.
 kind: refused
 expected: The gradient of the product.
 happens: "aten.cat.default got mixed torch.Tensor and DTensor": the formula makes plain tensors.
-fails: refused: RuntimeError: aten.cat.default got mixed torch.Tensor and DTensor
-since: 2.13
+fails: refused: RuntimeError: aten.cat.default:? got mixed torch.Tensor and DTensor
+since: 2.11
 reach: public API
 fuzzer: dtensor
 upstream: none found; pytorch/pytorch#185362 is of cumprod, cummax and cummin

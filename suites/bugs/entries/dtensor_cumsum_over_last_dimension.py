@@ -5,7 +5,7 @@ expected: The sums go over all elements, as cumsum over the same dimension by it
   them.
 happens: Each rank sums its shard: the strategy compares -1 with the sharded dimension.
 fails: silently wrong: cumsum
-since: 2.13
+since: 2.11
 reach: public API
 fuzzer: dtensor
 upstream: none found

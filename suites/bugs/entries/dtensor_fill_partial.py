@@ -5,7 +5,7 @@ expected: All elements are 3, as in a plain tensor.
 happens: They are 3 times the number of ranks: each part is 3, and the parts are added. The same goes for
   the result of sum().
 fails: silently wrong: fill_
-since: 2.13
+since: 2.11
 reach: public API
 fuzzer: dtensor
 upstream: none found; pytorch/pytorch#163193 is of a Partial tensor to which a number is added

@@ -4,7 +4,7 @@ kind: refused
 expected: The norm over all elements, which are there: on other ranks.
 happens: A rank with an empty shard raises, and the others wait for it in the collective.
 fails: refused: RuntimeError: linalg.vector_norm cannot compute the inf norm
-since: 2.13
+since: 2.11
 reach: public API
 fuzzer: dtensor
 upstream: none found

@@ -4,7 +4,7 @@ kind: refused
 expected: The number itself, as of a plain tensor.
 happens: RuntimeError: Expected reduce_dims to not be None.
 fails: refused: RuntimeError: Expected reduce_dims to not be None
-since: 2.13
+since: 2.11
 reach: public API
 fuzzer: dtensor
 upstream: none found

@@ -4,7 +4,7 @@ kind: refused
 expected: The maximum over all elements, which are there: on other ranks.
 happens: A rank with an empty shard raises, and the others wait for it in the collective.
 fails: refused: IndexError: amax\(\): Expected reduction dim
-since: 2.13
+since: 2.11
 reach: public API
 fuzzer: dtensor
 upstream: none found

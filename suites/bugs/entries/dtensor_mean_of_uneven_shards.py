@@ -5,7 +5,7 @@ expected: The loss is 2.0, the mean over all elements, as mean() has it; at the 
 happens: It is 2.5: each rank's mean counts as much, however many elements it has; NaN where a rank has
   none.
 fails: silently wrong: mse_loss
-since: 2.13
+since: 2.11
 reach: public API
 fuzzer: dtensor
 upstream: none found; pytorch/pytorch#162692 is of mean(), which pytorch/pytorch#163241 mended alone

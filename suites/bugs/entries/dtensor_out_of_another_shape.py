@@ -4,7 +4,7 @@ kind: silently wrong
 expected: out has the shape (1, 1) of the result, as with plain tensors, which warn; or an error.
 happens: It has its old shape (1,), and the next operator fails.
 fails: silently wrong: the shape
-since: 2.13
+since: 2.11
 reach: public API
 fuzzer: dtensor
 upstream: none found

@@ -4,7 +4,7 @@ kind: refused
 expected: The result, or an error that says what to do.
 happens: "min() arg is an empty sequence": no strategy is left, and the one of least cost is taken.
 fails: refused: RuntimeError: min\(\) arg is an empty sequence
-since: 2.13
+since: 2.12
 reach: public API
 fuzzer: dtensor
 upstream: none found; pytorch/pytorch#173572 gave operators in place a clear error for it

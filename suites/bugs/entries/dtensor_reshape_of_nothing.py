@@ -4,7 +4,7 @@ kind: hangs
 expected: A tensor of shape (0, 2), or an error.
 happens: torch/distributed/tensor/_ops/_view_ops.py loops in view_groups, in Python, without end.
 fails: hangs: .*
-since: 2.13
+since: 2.12
 reach: public API
 fuzzer: dtensor
 upstream: none found

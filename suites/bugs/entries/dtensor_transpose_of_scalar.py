@@ -4,7 +4,7 @@ kind: refused
 expected: The tensor itself, as of a plain tensor.
 happens: RuntimeError: Expected dim1 < ndim, got 0 >= 0.
 fails: refused: RuntimeError: Expected dim# < ndim
-since: 2.13
+since: 2.11
 reach: public API
 fuzzer: dtensor
 upstream: none found

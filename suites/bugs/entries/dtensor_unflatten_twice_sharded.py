@@ -5,7 +5,7 @@ expected: The tensor of shape (2, 2), or an error that says what to do.
 happens: RuntimeError: shape '[1, 2]' is invalid for input of size 1: only one of the mesh dimensions was
   reckoned with.
 fails: refused: RuntimeError: shape '\[#, #\]' is invalid for input of size #
-since: 2.13
+since: 2.11
 reach: public API
 fuzzer: dtensor
 upstream: none found; pytorch/pytorch#186282 is of a result whose one dimension two mesh dimensions shard

@@ -4,7 +4,7 @@ kind: silently wrong
 expected: The view shows the doubled numbers, as of plain tensors; at the least an error.
 happens: It keeps the old ones: the view of a sharded dimension is made of a gathered copy.
 fails: silently wrong: the view
-since: 2.13
+since: 2.11
 reach: public API
 fuzzer: dtensor
 upstream: none found; pytorch/pytorch#139735 is of a write to such a view, which its base does not see
