@@ -81,10 +81,12 @@ def explain_failed_call(rank: int, calls: CallsByRank) -> Explanation | None:
     """The difference between ranks in the call in which one of them crashed or got an error; None for none.
 
     A backend that meets tensors of other sizes than its own ends the rank that notices, which may be any.
+    Where nothing is known of that one, as of a process that another launcher started, its peers' calls tell.
     """
-    suspects = _suspects(calls[rank])
+    known = (rank,) if calls[rank] else tuple(calls)
+    suspects = [call for each in known for call in _suspects(calls[each])]
     for found in differences(calls):
-        if found.row.calls.get(rank) in suspects:
+        if any(found.row.calls.get(each) in suspects for each in known):
             return difference_text(found)
     return _unequal_message(calls, suspects)
 

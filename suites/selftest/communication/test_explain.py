@@ -278,6 +278,13 @@ class FailedCallTest(unittest.TestCase):
         assert found is not None
         self.assertEqual(found.ranks, (1,))
 
+    def test_nothing_known_of_the_rank(self) -> None:
+        """The log of a rank that another launcher started is lost with it; its peers' calls differ."""
+        calls = {r: [call(number=1, agreed=str(r), state="waits")] for r in (0, 2)}
+        found = explain_failed_call(1, {**calls, 1: []})
+        assert found is not None
+        self.assertEqual(found.ranks, (0, 2))
+
     def test_earlier_differences(self) -> None:
         """A difference in a call that was over long before is not the reason."""
         calls = {r: [call(number=1, reduce_op=str(r), state="ended"), call(number=2)] for r in range(2)}
