@@ -16,8 +16,8 @@ suite runs; `selftest` names the harness's own tests. In a project of your own t
 run, or those that its configuration names. A module that uses pytest's marks, fixtures or test
 functions runs through pytest.
 
-`run` as the first word is another command, which runs an ordinary script on ranks (`run --help`); a suite of
-that name is suites.run or ./run."""
+A NAME that is the first word of another command (below), such as `run`, is that command; a suite of that name
+is suites.run or ./run."""
 
 
 def epilog() -> str:
@@ -27,11 +27,12 @@ def epilog() -> str:
     pairs = "\n".join(f"  {f.set_by}: {f.index}, {f.total} (counted from {f.first})" for f in FAMILIES)
     return f"""\
 other commands, each with a --help of its own:
-  run      an ordinary script on ranks
-  migrate  imports of torch.testing._internal become imports from harness
+  run               an ordinary script on ranks
+  look              where the ranks below a process are (a run itself says so at SIGUSR1 or Enter)
+  merge             one journal and one set of reports of the directories of many shards
+  migrate           imports of torch.testing._internal become imports from harness
+  target new        the draft of a backend's target, made by trying out what the backend can do
   conformance diff  what a backend has gained and lost between two reports
-  merge    one journal and one set of reports of the directories of many shards
-  look     where the ranks below a process are; of a run itself, SIGUSR1 or Enter says so
 
 exit codes:
 {codes}

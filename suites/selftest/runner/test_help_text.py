@@ -1,9 +1,10 @@
-"""Tests that the text around the options tells of every exit code and variable."""
+"""Tests that the text around the options tells of every other command, exit code and variable."""
 
 from __future__ import annotations
 
 import unittest
 
+from harness.runner.cli import COMMANDS
 from harness.runner.exit_codes import ExitCode
 from harness.runner.help_text import epilog
 from harness.runner.shard_variables import FAMILIES, SLURM, STATUS_FILE
@@ -14,8 +15,10 @@ class EpilogTest(unittest.TestCase):
     """The text below the options."""
 
     def test_complete(self) -> None:
-        """Every exit code and variable is in the text."""
+        """Every other command, exit code and variable is in the text."""
         text = epilog()
+        for command in COMMANDS:
+            self.assertRegex(text, rf"(?m)^  {command} .*\w")
         for code in ExitCode:
             self.assertRegex(text, rf"(?m)^  {code.value} +\w")
         for variable in VARIABLES:
