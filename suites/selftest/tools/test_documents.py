@@ -8,7 +8,7 @@ import sys
 import tempfile
 import unittest
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
@@ -236,22 +236,13 @@ class Environments(unittest.TestCase):
 class Layout(unittest.TestCase):
     """``ARCHITECTURE.rst`` beside the folders and files of ``harness``."""
 
-    def assert_named(self, heading: str, there: Iterable[str]) -> None:
-        """Compares what the table below a heading names with what there is."""
-        named = [row[0].strip("`") for row in _table(ARCHITECTURE, heading)]
-        ours = Counter(name for name in named if name.startswith("harness/") or name.endswith(".py"))
-        self.assertFalse(Counter(there) - ours, f"rows that the table below {heading!r} lacks")
-        self.assertFalse(ours - Counter(there), f"rows below {heading!r} for what is not there, or is twice")
-
     def test_folders(self) -> None:
         """The table of folders has each folder of ``harness`` with Python files, and no other."""
-        found = {path.parent for path in (TREE / "harness").glob("*/**/*.py")}
-        self.assert_named("Folders", [folder.relative_to(TREE).as_posix() for folder in found])
-
-    def test_modules_at_the_top(self) -> None:
-        """The table of modules has each file at the top of ``harness`` but ``__init__.py``, and no other."""
-        found = [path.name for path in (TREE / "harness").glob("*.py") if path.name != "__init__.py"]
-        self.assert_named("Modules at the top of ``harness/``", found)
+        found = {path.parent.relative_to(TREE).as_posix() for path in (TREE / "harness").glob("*/**/*.py")}
+        named = [row[0].strip("`") for row in _table(ARCHITECTURE, "Folders")]
+        told = Counter(name for name in named if name.startswith("harness/"))
+        self.assertFalse(Counter(found) - told, "folders that the table lacks")
+        self.assertFalse(told - Counter(found), "rows for what is not there, or is twice")
 
     def test_descriptors_of_a_rank(self) -> None:
         """The table of what a rank inherits has each descriptor that a faulty case abuses, and no other."""
