@@ -118,7 +118,7 @@ class PageTest(unittest.TestCase):
 
     def example(self) -> str:
         """The module, as it stands on the page."""
-        found = re.search(r"all of one::\n\n((?:    .*\n|\n)+)", PAGE.read_text(encoding="utf-8"))
+        found = re.search(r"::\n\n((?:    .*\n|\n)+)", PAGE.read_text(encoding="utf-8"))
         assert found is not None
         module, _, _ = textwrap.dedent(found[1]).partition("python run_tests.py")
         return module
