@@ -56,7 +56,7 @@ VARIABLES = (
     Variable(
         EnvVar.TOO_FEW_RANKS,
         "|".join(TOO_FEW_RANKS),
-        "what a test becomes that asks for more ranks than somebody else has started; default error",
+        "what becomes of a test that asks for more ranks than an external launcher started; default error",
     ),
     Variable(
         EnvVar.RANK_OUTPUT,
@@ -100,8 +100,8 @@ VARIABLES = (
     ),
     Variable(EnvVar.SLOW, "1", "the exhaustive operator and module sweeps run too"),
     Variable(EnvVar.ACCEPT, "1", "expected outputs are rewritten in the tests' sources"),
-    Variable(EnvVar.WORLD_SIZE, "number", "ranks that skip_if_lt_x_gpu and the like reckon with"),
-    Variable(EnvVar.BACKEND, "gloo|nccl|...", "the backend that they reckon with"),
+    Variable(EnvVar.WORLD_SIZE, "number", "the world size that skip_if_lt_x_gpu and the like check"),
+    Variable(EnvVar.BACKEND, "gloo|nccl|...", "the backend that they check"),
     Variable(EnvVar.TARGET_BACKEND, "name, default gloo", "the backend that the suites test"),
     Variable(EnvVar.TARGET_DEVICE, "type, default cpu", "the device type that they test it on"),
     Variable(
