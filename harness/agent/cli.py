@@ -19,7 +19,7 @@ from harness.settings import EnvVar
 from harness.system import processors
 from harness.system.intra_op_threads import SINGLE_THREADED
 
-# Exit codes as in the README: the run has ended, usage, the controller is lost or was never there.
+# Exit codes as in docs/running.rst: the run has ended, usage, the controller is lost or was never there.
 _DONE, _USAGE, _BROKEN = 0, 2, 3
 
 

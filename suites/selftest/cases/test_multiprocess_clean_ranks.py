@@ -1,4 +1,4 @@
-"""Tests what ranks see of the state that the process of their tests has, row by row of ARCHITECTURE's table.
+"""Tests what ranks see of the state that the process of their tests has, as ARCHITECTURE.rst lists it.
 
 The oracle is a new process that imports the test's module, and runs no test. Each run has a process of its
 own, because what is made there would stay in this one.
