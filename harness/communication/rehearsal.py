@@ -1,4 +1,4 @@
-"""``rehearse``: has calls recorded that nobody makes, in a server, before ranks are forked from it.
+"""``prepare_forks``: has calls recorded that nobody makes, in a server, before ranks are forked from it.
 
 What Python runs for the first time it writes into: the code of a function is specialised while it runs,
 tables of modules are bound, caches are filled. A rank would do that anew, in a copy of its own of the
@@ -72,6 +72,12 @@ class _Tensor:
 
 # A user's function that makes the calls: whose code it is, is found out anew for each.
 _FILE, _SOURCE = "/rehearsed/test_x.py", "def test_x(calls):\n    calls()"
+
+
+def prepare_forks() -> None:
+    """Prepares what records calls in all processes that are forked from this one, if they can communicate."""
+    if taps.prepare() is not None:
+        rehearse()
 
 
 @functools.cache

@@ -24,6 +24,7 @@ from io import TextIOWrapper
 from typing import NoReturn
 
 from harness import coverage_hook
+from harness.communication.rehearsal import prepare_forks
 from harness.errors import ProtocolError
 from harness.outcomes import EXIT_ERROR
 from harness.runner import target_check, worker
@@ -128,6 +129,7 @@ class Zygote:
             self._send(Loading(name))
             self._send(self._load_one(name))
         posix.die_with_parent(0)
+        prepare_forks()  # once, as all workers and their servers of ranks inherit it
         # A garbage collection in a worker would write to these objects, and so unshare their memory
         # (python/cpython#75739). One before would take a tenth of the time of an import of torch.
         gc.freeze()

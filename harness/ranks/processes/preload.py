@@ -14,8 +14,7 @@ import importlib.util
 import sys
 from collections.abc import Iterable
 
-from harness.communication import taps
-from harness.communication.rehearsal import rehearse
+from harness.communication.rehearsal import prepare_forks
 
 # Modules that import all the others, by the part of the compiler that needs them. Found by comparing
 # sys.modules before and after a first compile; this module's self-test fails where torch imports others.
@@ -82,8 +81,7 @@ def import_for_ranks(names: Iterable[str]) -> None:
     import_modules(names)
     if "torch" in sys.modules:
         importlib.import_module("harness.tensors")
-        if taps.prepare() is not None:
-            rehearse()
+        prepare_forks()
     if "numpy" in sys.modules:
         importlib.import_module("numpy.random")  # numpy loads it lazily, and every test is seeded
 

@@ -149,6 +149,14 @@ class ZygoteTest(unittest.TestCase):
         self.assertEqual((end.worker, end.code), ("w1", 0))
         self.assertGreater(end.peak_memory, 1_000_000)
 
+    def test_recording_is_prepared(self) -> None:
+        """What records communication is in place before workers are forked, where torch is imported."""
+        self.load(with_torch="import torch.distributed")
+        body = (
+            "self.assertTrue(hasattr(sys.modules['torch.distributed'].ProcessGroup.allreduce, '__wrapped__'))"
+        )
+        self.assertEqual(self.fork(body).statuses(), ["passed"])
+
     def test_worker_that_dies(self) -> None:
         """A worker that dies is told with its signal, and the next one can be forked."""
         worker = self.fork("os.kill(os.getpid(), signal.SIGSEGV)")
