@@ -85,7 +85,7 @@ if TYPE_CHECKING:
     from harness.errors import RankError as RankError
     from harness.errors import RankFailure as RankFailure
     from harness.errors import RankLeakWarning as RankLeakWarning
-    from harness.errors import RankProblem as RankProblem
+    from harness.errors import RankTestError as RankTestError
     from harness.errors import UsageError as UsageError
     from harness.models.delay import get_cycles_per_ms as get_cycles_per_ms
     from harness.models.fsdp import DEVICEInitMode as DEVICEInitMode
@@ -129,9 +129,9 @@ if TYPE_CHECKING:
     from harness.requirements import ADDRESS_IN_USE as ADDRESS_IN_USE
     from harness.requirements import CONNECT_TIMEOUT as CONNECT_TIMEOUT
     from harness.requirements import MachineFacts as MachineFacts
-    from harness.requirements import Occasion as Occasion
     from harness.requirements import Requirement as Requirement
     from harness.requirements import Requirements as Requirements
+    from harness.requirements import RunFacts as RunFacts
     from harness.requirements import at_least_x_gpu as at_least_x_gpu
     from harness.requirements import captured_output as captured_output
     from harness.requirements import communication_check as communication_check
@@ -141,7 +141,6 @@ if TYPE_CHECKING:
     from harness.requirements import import_transformers_or_skip as import_transformers_or_skip
     from harness.requirements import memory_mb as memory_mb
     from harness.requirements import nccl_skip_if_lt_x_gpu as nccl_skip_if_lt_x_gpu
-    from harness.requirements import occasion_from as occasion_from
     from harness.requirements import probe as probe
     from harness.requirements import reason_to_skip as reason_to_skip
     from harness.requirements import require as require
@@ -161,6 +160,7 @@ if TYPE_CHECKING:
     from harness.requirements import requires_ucc as requires_ucc
     from harness.requirements import requires_world_size as requires_world_size
     from harness.requirements import retry_on_connect_failures as retry_on_connect_failures
+    from harness.requirements import run_facts_from as run_facts_from
     from harness.requirements import skip_but_pass_in_sandcastle as skip_but_pass_in_sandcastle
     from harness.requirements import skip_but_pass_in_sandcastle_if as skip_but_pass_in_sandcastle_if
     from harness.requirements import skip_if_lt_x_gpu as skip_if_lt_x_gpu
@@ -366,7 +366,7 @@ _HOMES = {
         "HarnessError",
         "UsageError",
         "LaunchError",
-        "RankProblem",
+        "RankTestError",
         "RankFailure",
         "RankError",
         "CommunicationWarning",
@@ -377,7 +377,7 @@ _HOMES = {
         "ADDRESS_IN_USE",
         "CONNECT_TIMEOUT",
         "MachineFacts",
-        "Occasion",
+        "RunFacts",
         "Requirement",
         "Requirements",
         "at_least_x_gpu",
@@ -389,7 +389,7 @@ _HOMES = {
         "import_transformers_or_skip",
         "memory_mb",
         "nccl_skip_if_lt_x_gpu",
-        "occasion_from",
+        "run_facts_from",
         "probe",
         "reason_to_skip",
         "require",

@@ -51,7 +51,7 @@ class ProtocolError(HarnessError):
     """
 
 
-class RankProblem(HarnessError):
+class RankTestError(HarnessError):
     """The base class of what a multi-rank test raises in the parent; ``outcome`` has every rank's outcome."""
 
     def __init__(self, message: str, outcome: TestOutcome | None = None) -> None:
@@ -59,14 +59,14 @@ class RankProblem(HarnessError):
         self.outcome = outcome
 
 
-class RankFailure(RankProblem, AssertionError, RuntimeError):
+class RankFailure(RankTestError, AssertionError, RuntimeError):
     """An assertion failed in a rank: the test's verdict is FAIL, and the test or the tested code is wrong.
 
     It is also a ``RuntimeError``, because upstream's threaded tests raise that for any error of a rank.
     """
 
 
-class RankError(RankProblem, RuntimeError):
+class RankError(RankTestError, RuntimeError):
     """A rank raised another exception, crashed, hung, or skipped alone: the test's verdict is ERROR.
 
     It is a ``RuntimeError``, because upstream's ``MultiProcessTestCase`` raises that.

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.agent import store
+from harness.agent.host_environment import INTERFACES, interface_of
 from harness.agent.session import Session
-from harness.agent.surroundings import INTERFACES, interface_of
 from harness.errors import HarnessError, LaunchError, ProtocolError, UsageError
 from harness.hosts.connection import Connection, HostGone, dial, listen
 from harness.hosts.handshake import Purpose

@@ -11,9 +11,9 @@ import os
 import time
 from dataclasses import replace
 
+from harness.agent.host_environment import Scratch, on_this_host, variables
 from harness.agent.hosted_launch import HostedLaunch
 from harness.agent.hosted_zygote import HostedZygote
-from harness.agent.surroundings import Scratch, on_this_host, variables
 from harness.errors import HarnessError, ProtocolError
 from harness.hosts.connection import Connection, HostGone
 from harness.hosts.loop import Loop

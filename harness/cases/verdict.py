@@ -24,7 +24,7 @@ from harness.errors import (
     RankError,
     RankFailure,
     RankLeakWarning,
-    RankProblem,
+    RankTestError,
     ServerLost,
 )
 from harness.merging import skip_reason
@@ -115,7 +115,7 @@ def _report_xfailed(case: unittest.TestCase, outcome: TestOutcome) -> None:
             raise xfail
     try:
         raise _problem(case, outcome.status, _text(case, outcome), outcome)
-    except RankProblem:
+    except RankTestError:
         if result is None:
             raise
         result.addExpectedFailure(case, sys.exc_info())
@@ -156,14 +156,14 @@ def left_behind(watched: JobResult) -> tuple[str, ...]:
     return (*lines, *watched.notes)
 
 
-def _problem(case: unittest.TestCase, status: Status, text: str, outcome: TestOutcome) -> RankProblem:
+def _problem(case: unittest.TestCase, status: Status, text: str, outcome: TestOutcome) -> RankTestError:
     if status is not Status.FAILED:
         return RankError(text, outcome)
     own = case.failureException
     if issubclass(RankFailure, own):
         return RankFailure(text, outcome)
     kind = type(RankFailure.__name__, (RankFailure, own), {"__module__": RankFailure.__module__})
-    failure: RankProblem = kind(text, outcome)
+    failure: RankTestError = kind(text, outcome)
     return failure
 
 
@@ -200,7 +200,7 @@ def _expects_failure(case: unittest.TestCase) -> bool:
 
 def refuse_as_expected(case: unittest.TestCase, error: HarnessError) -> None:
     """Makes a failure to start or join ranks an error, also of a test with ``expectedFailure``."""
-    if not isinstance(error, RankProblem) and _expects_failure(case):
+    if not isinstance(error, RankTestError) and _expects_failure(case):
         case.addCleanup(_raise, error)
 
 

@@ -8,7 +8,7 @@ asks functions of values. Where to change what:
       taps                which functions of torch are wrapped, and operator_taps, layout_taps, store_taps,
                           python_groups, tap_state
       arguments           what is read of a call's arguments, and signatures what is noted, reduce_operations
-      recorder            numbers, waits and places of calls, and places, python_threads
+      recorder            numbers, waits and lines of calls, and user_lines, python_threads
       known_groups        which group a call is on, and where that was made
       pending             what a rank can see wrong in its own memory
       call_log            how calls are laid out in memory
@@ -16,7 +16,7 @@ asks functions of values. Where to change what:
     for all ranks, pure
       matching            which calls belong together, and in what they differ
       wait_graph          which ranks can never go on
-      explain             the cause line, and absence, unmatched, difference_text
+      explain             the cause line, and missing_ranks, unmatched, difference_text
       checks              what is wrong although every rank passed
     under HARNESS_COMM_CHECK=values
       value_recorder      in a rank: what calls are given and give, and values, element_types

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from harness.calls import Call, Kind
-from harness.communication.absence import Absence, decisive, in_a_cycle
 from harness.communication.difference_text import MOST_SIDES, Explanation, verb_of
 from harness.communication.matching import CallsByRank, differences
+from harness.communication.missing_ranks import MissingRanks, decisive, in_a_cycle
 from harness.communication.outlier import outlier
 from harness.communication.wait_graph import Waiting
 from harness.communication.waits_text import alike, waits_text
@@ -86,7 +86,7 @@ def groups_in_a_cycle(waiting: Mapping[int, Waiting]) -> int:
     return len({waiting[rank].call.signature.group_key for rank in in_a_cycle(waiting)})
 
 
-def mutual(calls: CallsByRank, waiting: Mapping[int, Waiting], found: Absence) -> Explanation | None:
+def mutual(calls: CallsByRank, waiting: Mapping[int, Waiting], found: MissingRanks) -> Explanation | None:
     """Two ranks that wait for each other, where it is open which of them is odd; None where it is not.
 
     It is open where the one that does not come waits for a message of one that has come, and where several

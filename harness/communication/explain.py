@@ -10,7 +10,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.calls import Call, Kind, under_way
-from harness.communication.absence import absence, decisive
 from harness.communication.cycles import crossed_groups, cycle, groups_in_a_cycle, mutual
 from harness.communication.difference_text import (
     Explanation,
@@ -24,6 +23,7 @@ from harness.communication.matching import (
     messages,
     unequal_messages,
 )
+from harness.communication.missing_ranks import decisive, missing_ranks
 from harness.communication.unmatched import misdirected, tags_differ, unset_text
 from harness.communication.wait_graph import RankView, Waiting, waits_now
 from harness.communication.waits_text import alike, call_text, waits_text
@@ -136,7 +136,7 @@ def _incomplete(
     calls: CallsByRank, by_rank: Mapping[int, RankState], waiting: Mapping[int, Waiting]
 ) -> Explanation | None:
     """A collective that most members have called and the others never will, or the reverse."""
-    found = absence(calls, waiting, {s.rank for s in by_rank.values() if s.finished or s.gone})
+    found = missing_ranks(calls, waiting, {s.rank for s in by_rank.values() if s.finished or s.gone})
     if found is None or not all(rank in by_rank for rank in found.missing):
         return None
     if (pair := mutual(calls, waiting, found)) is not None:

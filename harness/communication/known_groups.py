@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 from harness.calls import UNNAMED, Kind, Signature
-from harness.communication.places import ObjectCall
+from harness.communication.user_lines import ObjectCall
 
 
 class KnownGroup:

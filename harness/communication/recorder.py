@@ -19,9 +19,9 @@ from harness.communication.call_log import BY_LIBRARY, ENTRIES, OWN_WORK, UNSEEN
 from harness.communication.checks import Check
 from harness.communication.known_groups import KnownGroup, KnownGroups
 from harness.communication.pending import PendingCalls
-from harness.communication.places import ObjectCall, Places
 from harness.communication.python_threads import count as python_threads
 from harness.communication.signatures import signature_of
+from harness.communication.user_lines import ObjectCall, Places
 
 # The token of a call that is not recorded: it is merely traced.
 NOT_RECORDED = -1

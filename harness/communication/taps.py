@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 from harness.communication.arguments import IN_PLACE, KINDS, METHODS, of_method, quick_key, tensors_in
 from harness.communication.call_log import CallLog
 from harness.communication.chaos import Chaos, recorder
+from harness.communication.group_shutdown import awaiting, noting
 from harness.communication.layout_taps import tap_layouts
-from harness.communication.leaving import awaiting, noting
 from harness.communication.operator_taps import tap_backward, tap_functional, tap_reducer
-from harness.communication.places import know
 from harness.communication.python_groups import named, on_each_subclass, overrides
 from harness.communication.reduce_operations import tap_options
 from harness.communication.store_taps import store_wrappers
 from harness.communication.tap_state import Taps
+from harness.communication.user_lines import know
 from harness.compiler_state import uncompiled
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from hypothesis.strategies import SearchStrategy
 
 from harness import environment
 from harness.cases.continuous import MultiProcContinuousTest
-from harness.errors import RankProblem, UsageError
+from harness.errors import RankTestError, UsageError
 from harness.fuzzing.draw import drawn, groups_of, programs
 from harness.fuzzing.execute import run_program
 from harness.fuzzing.mutation import Mutation
@@ -101,7 +101,7 @@ class ProgramTestCase(MultiProcContinuousTest):
 
     # In the parent: the current program, and the smallest failing one so far.
     _program: Program | None = None
-    _found: tuple[Program, RankProblem] | None = None
+    _found: tuple[Program, RankTestError] | None = None
     _shrink_until_s: float = 0.0
 
     @classmethod
@@ -144,7 +144,7 @@ class ProgramTestCase(MultiProcContinuousTest):
 
     # -- in the parent
 
-    def is_known(self, program: Program, problem: RankProblem) -> bool:
+    def is_known(self, program: Program, problem: RankTestError) -> bool:
         """Whether a failure is one that is known of torch, and fails no test; none is by default.
 
         It is asked about the smallest program that fails, and the verdict on it.
@@ -210,7 +210,7 @@ class ProgramTestCase(MultiProcContinuousTest):
                 return True
         return False
 
-    def _problem_with(self, program: Program, fn: Callable[..., object]) -> RankProblem | None:
+    def _problem_with(self, program: Program, fn: Callable[..., object]) -> RankTestError | None:
         """Runs a program once and returns the error of its verdict, or None if it passed.
 
         Raises UsageError if the program uses a group that the ranks have not created.
@@ -225,11 +225,11 @@ class ProgramTestCase(MultiProcContinuousTest):
         self._start(chosen_mode(self.rank_modes, settings), settings)
         try:
             super()._join_processes(fn)
-        except RankProblem as problem:
+        except RankTestError as problem:
             return problem
         return None
 
-    def _explained(self) -> RankProblem:
+    def _explained(self) -> RankTestError:
         """The error that the test raises: the verdict on the smallest program, and its script."""
         assert self._found is not None, "there is something to explain"
         program, problem = self._found
@@ -244,6 +244,6 @@ class ProgramTestCase(MultiProcContinuousTest):
         return type(problem)(text, problem.outcome)
 
 
-def _timed_out(problem: RankProblem | None) -> bool:
+def _timed_out(problem: RankTestError | None) -> bool:
     outcome = problem.outcome if problem is not None else None
     return outcome is not None and outcome.status is Status.TIMED_OUT

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from harness.graphs.capture import Capture as Capture
     from harness.graphs.capture import CapturedGraph as CapturedGraph
     from harness.graphs.collective_waits import collectives as collectives
+    from harness.graphs.collective_waits import insert_waits as insert_waits
+    from harness.graphs.collective_waits import strip_waits as strip_waits
     from harness.graphs.collective_waits import unwaited as unwaited
-    from harness.graphs.collective_waits import wait_for_works as wait_for_works
-    from harness.graphs.collective_waits import without_waits as without_waits
     from harness.graphs.communication import Collective as Collective
     from harness.graphs.communication import collectives_of as collectives_of
     from harness.graphs.communication import communication_bytes as communication_bytes
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from harness.graphs.compilers import Compilers as Compilers
     from harness.graphs.compilers import compilers_of as compilers_of
     from harness.graphs.compilers import nop as nop
-    from harness.graphs.ddp_bucketing import CALLER as CALLER
-    from harness.graphs.ddp_bucketing import TRACED as TRACED
+    from harness.graphs.ddp_bucketing import DDP_OPTIMIZER_DEVIATIONS as DDP_OPTIMIZER_DEVIATIONS
+    from harness.graphs.ddp_bucketing import MODEL_OUTPUT as MODEL_OUTPUT
     from harness.graphs.ddp_bucketing import Step as Step
     from harness.graphs.ddp_bucketing import Weight as Weight
     from harness.graphs.ddp_bucketing import expected_buckets as expected_buckets
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from harness.graphs.text import graph_text as graph_text
     from harness.graphs.train_step import CompiledStep as CompiledStep
     from harness.graphs.train_step import Override as Override
-    from harness.graphs.verified import Verified as Verified
-    from harness.graphs.verifier import Differs as Differs
+    from harness.graphs.verified import VerificationResult as VerificationResult
+    from harness.graphs.verifier import MismatchError as MismatchError
     from harness.graphs.verifier import UnbackedSize as UnbackedSize
     from harness.graphs.view_program_strategy import view_programs as view_programs
     from harness.releases import torch_at_least as torch_at_least
@@ -59,7 +59,13 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "summarize_collectives",
     ),
     "harness.graphs.compilers": ("Compilers", "compilers_of", "nop"),
-    "harness.graphs.ddp_bucketing": ("CALLER", "TRACED", "Step", "Weight", "expected_buckets"),
+    "harness.graphs.ddp_bucketing": (
+        "MODEL_OUTPUT",
+        "DDP_OPTIMIZER_DEVIATIONS",
+        "Step",
+        "Weight",
+        "expected_buckets",
+    ),
     "harness.graphs.ddp_capture": ("captured_splits", "splits_of"),
     "harness.graphs.ddp_splits": ("Split", "splits_from_json", "splits_to_json"),
     "harness.graphs.front_ends": ("AotFunction", "Compilation", "FrontEnd"),
@@ -68,9 +74,9 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "harness.releases": ("torch_at_least",),
     "harness.graphs.text": ("graph_text",),
     "harness.graphs.train_step": ("CompiledStep", "Override"),
-    "harness.graphs.verified": ("Verified",),
-    "harness.graphs.verifier": ("Differs", "UnbackedSize"),
-    "harness.graphs.collective_waits": ("collectives", "unwaited", "wait_for_works", "without_waits"),
+    "harness.graphs.verified": ("VerificationResult",),
+    "harness.graphs.verifier": ("MismatchError", "UnbackedSize"),
+    "harness.graphs.collective_waits": ("collectives", "unwaited", "insert_waits", "strip_waits"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -30,7 +30,7 @@ from harness.graphs.differences import Tolerance
 from harness.graphs.expected_errors import ExpectedError
 from harness.graphs.fresh_inputs import FreshInputs
 from harness.graphs.front_ends import AotFunction, FrontEnd
-from harness.graphs.verified import Verified
+from harness.graphs.verified import VerificationResult
 from harness.graphs.verifier import Verifier
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
@@ -56,8 +56,8 @@ def verify_aot(
     raises_regex: str | None = None,
     debug_assert: bool = True,
     front_end: FrontEnd | None = None,
-) -> Verified:
-    """Raise ``Differs``, an AssertionError, unless ``function``, compiled ahead of time, behaves as in eager.
+) -> VerificationResult:
+    """Raise ``MismatchError``, an AssertionError, unless ``function`` behaves compiled as it does in eager.
 
     ``function``: a callable of positional arguments, or a module; eager and compiled each get a copy of a
     module. Tensors that ``function`` captures from its surroundings are neither copied nor compared, and most

@@ -6,8 +6,8 @@ memory by then: wrong numbers, on some ranks, in some runs. Functional collectiv
 (``torch.distributed.broadcast`` and so on, ``torch.ops.c10d``) are traced without any wait by ``make_fx``.
 
     unwaited(module.graph)       the reads that come too early; [] for a correct graph
-    wait_for_works(module)       adds the missing waits to a graph of plain collectives
-    without_waits(module)        removes the waits of functional collectives, for a test that must notice
+    insert_waits(module)       adds the missing waits to a graph of plain collectives
+    strip_waits(module)        removes the waits of functional collectives, for a test that must notice
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def unwaited(graph: Graph) -> list[Unwaited]:
     return list(found)
 
 
-def without_waits(module: GraphModule) -> GraphModule:
+def strip_waits(module: GraphModule) -> GraphModule:
     """A copy that never waits; it returns a pair: the outputs of ``module``, and the unwaited results.
 
     The caller has to wait for the unwaited results (``torch.ops._c10d_functional.wait_tensor``) before its
@@ -90,7 +90,7 @@ def without_waits(module: GraphModule) -> GraphModule:
         node.replace_all_uses_with(node.args[0])
         graph.erase_node(node)
     if not pending:
-        raise UsageError("without_waits: the graph has no wait_tensor that could be taken out")
+        raise UsageError("strip_waits: the graph has no wait_tensor that could be taken out")
     output = next(iter(graph.find_nodes(op="output")))
     output.args = ((output.args[0], tuple(pending)),)
     _return_as_it_stands(graph)
@@ -98,7 +98,7 @@ def without_waits(module: GraphModule) -> GraphModule:
     return broken
 
 
-def wait_for_works(module: GraphModule) -> int:
+def insert_waits(module: GraphModule) -> int:
     """Add a wait behind each plain collective that has none; returns the number of waits that were added.
 
     ``module`` is changed and recompiled. This is for graphs that ``make_fx`` made of

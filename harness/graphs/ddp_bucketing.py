@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from harness.errors import UsageError
 
 #: Stands in ``readers`` for the caller of the model, which is not a step.
-CALLER = -1
+MODEL_OUTPUT = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Step:
 
     ``weights`` are the parameters among its positional arguments, in that order. ``aside`` are those that it
     gets by keyword or within a list. ``readers`` are the indices of the later steps that use its result;
-    ``CALLER`` among them means that the model returns it.
+    ``MODEL_OUTPUT`` among them means that the model returns it.
     """
 
     weights: tuple[Weight, ...] = ()
@@ -68,7 +68,7 @@ class Deviations:
 #: No deviation from the documentation.
 DOCUMENTED = Deviations()
 #: The deviations on graphs that dynamo traced, as of torch 2.13.
-TRACED = Deviations(counts_ignored=True, counts_each_use=True, misses_aside=True)
+DDP_OPTIMIZER_DEVIATIONS = Deviations(counts_ignored=True, counts_each_use=True, misses_aside=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ def _check(steps: Sequence[Step], cap: int, first_cap: int) -> None:
         )
     for index, step in enumerate(steps):
         for reader in step.readers:
-            if reader != CALLER and not index < reader < len(steps):
+            if reader != MODEL_OUTPUT and not index < reader < len(steps):
                 raise UsageError(
-                    f"step {index} is read by step {reader}: readers are later steps' indices, or CALLER"
+                    f"step {index} is read by {reader}: readers are later steps' indices, or MODEL_OUTPUT"
                 )

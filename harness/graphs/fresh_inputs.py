@@ -13,8 +13,8 @@ from torch.utils._pytree import tree_leaves
 from harness.errors import UsageError
 from harness.graphs import module_restoring
 from harness.graphs.aliasing import Named
-from harness.graphs.copies import Copier, Wrapper
 from harness.graphs.hidden_memory import hidden_tensors
+from harness.graphs.input_copies import Copier, Wrapper
 from harness.graphs.leaf_names import joined, named_inputs, named_leaves
 from harness.graphs.observation import PreparedCall
 from harness.graphs.rebindings import bindings_of, module_tensors

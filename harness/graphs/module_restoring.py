@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import torch
 from torch.nn.parameter import is_lazy
 
-from harness.graphs.copies import Copier
+from harness.graphs.input_copies import Copier
 from harness.graphs.rebindings import VALUES, module_tensors
 from harness.graphs.snapshots import snapshot
 

@@ -16,7 +16,7 @@ import torch
 from harness.errors import UsageError
 from harness.graphs.aot import verify_aot
 from harness.graphs.python_expressions import NoExpression, expression_of
-from harness.graphs.verified import Verified
+from harness.graphs.verified import VerificationResult
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
@@ -106,7 +106,9 @@ class ViewProgram:
             return False
         return True
 
-    def verify(self, *, known: Callable[[Exception], bool] | None = None, **options: Any) -> Verified:
+    def verify(
+        self, *, known: Callable[[Exception], bool] | None = None, **options: Any
+    ) -> VerificationResult:
         """Run ``verify_aot`` with ``options``; AssertionError if it fails, for the smallest failing program.
 
         The message ends with that program's script, and the verification's error is its cause. A smaller
@@ -116,7 +118,7 @@ class ViewProgram:
         """
         options.setdefault("test_mutation", True)
         found = self._tried(options)
-        if isinstance(found, Verified):
+        if isinstance(found, VerificationResult):
             return found
         if isinstance(found, UsageError) or (known is not None and known(found)):
             raise found
@@ -135,7 +137,7 @@ class ViewProgram:
         found = self._tried({"test_mutation": True, **options})
         return found if isinstance(found, Exception) else None
 
-    def _tried(self, options: Mapping[str, Any]) -> Verified | Exception:
+    def _tried(self, options: Mapping[str, Any]) -> VerificationResult | Exception:
         """The result of the verification, or the error that it raised."""
         function, inputs = self.functions()
         try:

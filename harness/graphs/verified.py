@@ -1,4 +1,4 @@
-"""``Verified``: the result of a successful ``verify_aot``, with the captured graphs."""
+"""``VerificationResult``: the result of a successful ``verify_aot``, with the captured graphs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __unittest = True  # unittest leaves this module's frames out of a failure's tra
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class VerificationResult:
     """The graphs and the returned value of a successful verification.
 
     ``graphs`` are those of the last round's first run, in the order in which they were compiled for its first

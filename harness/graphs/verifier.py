@@ -20,7 +20,7 @@ from harness.graphs.fresh_inputs import FreshInputs, can_be_called_again
 from harness.graphs.front_ends import Compilation, FrontEnd
 from harness.graphs.observation import Moment, Observation, PreparedCall, observe
 from harness.graphs.tracing_errors import UNBACKED, is_of_captured_tensor
-from harness.graphs.verified import Verified
+from harness.graphs.verified import VerificationResult
 from harness.seeding import append_to_message
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
@@ -38,7 +38,7 @@ class UnbackedSize(UsageError):
     """
 
 
-class Differs(AssertionError):
+class MismatchError(AssertionError):
     """A compiled function behaves differently from the function in eager: the compiler is wrong.
 
     ``differences`` are those that the message lists.
@@ -86,13 +86,13 @@ class Verifier:
     debug_assert: bool
     front_end: FrontEnd
 
-    def round(self, keep: bool) -> Verified:
+    def round(self, keep: bool) -> VerificationResult:
         """Make all runs of one round and return the result of the first run."""
         with self.front_end.round():
             first, *_ = [self._run(keep, number) for number in range(self.front_end.runs)]
         return first
 
-    def _run(self, keep: bool, number: int) -> Verified:
+    def _run(self, keep: bool, number: int) -> VerificationResult:
         capture = Capture()
         compilation = Compilation(capture.around(self.compilers), self.dynamic, keep)
         if self.expected_error is not None:
@@ -101,7 +101,7 @@ class Verifier:
                 lambda: self._observe_eager(self.inputs),
                 lambda: self._compile_and_observe(compilation),
             )
-            return Verified(tuple(capture.graphs), None)
+            return VerificationResult(tuple(capture.graphs), None)
         eager, run = self._observe_eager(self.inputs), _VerificationRun(keep, number, capture)
         with self.front_end.run(number):
             call = CallGraphs(capture)
@@ -110,7 +110,7 @@ class Verifier:
             if not capture.graphs and self.front_end.compiles(number):
                 found.append(RunDifference("compilation", NOTHING_COMPILED))
             self._require_no_difference(run, self.inputs, eager, first, found)
-            verified = Verified(tuple(capture.graphs), first.returned)
+            verified = VerificationResult(tuple(capture.graphs), first.returned)
             compiled = _CompiledFunction(run, prepared, function)
             if can_be_called_again(self.function, prepared):
                 self._call_again(compiled, eager, first)
@@ -150,7 +150,7 @@ class Verifier:
         found: Sequence[RunDifference],
         what: str = "",
     ) -> None:
-        """Raise ``Differs`` for the differences in ``found`` and those between the two observations.
+        """Raise ``MismatchError`` for the differences in ``found`` and those between the two observations.
 
         ``what`` names the call in the message.
         """
@@ -158,7 +158,7 @@ class Verifier:
             require_equal_beginnings(eager.before_call, compiled.before_call)
         found = [*found, *differences(eager, compiled, self.tolerance)]
         if found:
-            raise Differs(self._message(found, run, what), found)
+            raise MismatchError(self._message(found, run, what), found)
 
     def _observe_eager(self, inputs: FreshInputs) -> Observation:
         # Each run draws its random numbers from where the caller's generator stands.

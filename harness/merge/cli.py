@@ -14,7 +14,7 @@ from harness.merge.conformance import conformance_of
 from harness.merge.merged import Merged, absent_text, merged
 from harness.merge.parts import read_parts
 from harness.merge.write import write
-from harness.report.closing import closing_lines
+from harness.report.console_lines import closing_lines
 from harness.report.summary import Summary, summarise
 from harness.runner import exit_codes, run_directory
 from harness.runner.exit_codes import ExitCode

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
-from harness.errors import RankProblem
+from harness.errors import RankTestError
 from harness.outcomes import ErrorInfo, RankOutcome, Status
 
 
@@ -17,7 +17,7 @@ def raised_by_ranks(error: BaseException, raises: Any) -> bool:
 
     A matcher is what ``pytest.RaisesExc`` and ``RaisesGroup`` make. A rank that died or hung raised nothing.
     """
-    outcome = error.outcome if isinstance(error, RankProblem) else None
+    outcome = error.outcome if isinstance(error, RankTestError) else None
     bad = [rank for rank in outcome.ranks if rank.bad] if outcome is not None else []
     return bool(bad) and all(_expected(rank, raises) for rank in bad)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from harness.errors import HarnessError, RankProblem
+from harness.errors import HarnessError, RankTestError
 from harness.outcomes import RankOutcome, TestOutcome
 from harness.pytest_plugin.items import running_case
 from harness.report.failure import debugger_hint as in_failed_rank
@@ -75,7 +75,7 @@ def text_lines(error: BaseException) -> Iterator[str]:
 
 def _in_summary(crash: Any, error: BaseException) -> Any:
     """The line of pytest's summary: the reason alone, since the test's id stands before it."""
-    if crash is None or not isinstance(error, RankProblem) or error.outcome is None:
+    if crash is None or not isinstance(error, RankTestError) or error.outcome is None:
         return crash
     crash = copy.copy(crash)
     crash.message = error.outcome.reason or error.outcome.status.value
@@ -84,7 +84,7 @@ def _in_summary(crash: Any, error: BaseException) -> Any:
 
 def debugger_hint(error: BaseException, option: str) -> str | None:
     """How to get a debugger in a failed rank, which is gone when pytest's opens; None for other errors."""
-    if not isinstance(error, RankProblem) or error.outcome is None:
+    if not isinstance(error, RankTestError) or error.outcome is None:
         return None
     return (
         "the ranks of this test have ended; this debugger is in the process that started them; "

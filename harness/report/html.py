@@ -15,10 +15,10 @@ from typing import Any
 from harness.outcomes import exit_text
 from harness.record import RankRecord, SubtestRecord, TestRecord
 from harness.report.base import QuietReporter, RunInfo
+from harness.report.communication_layout import lanes
+from harness.report.communication_picture import picture_html
 from harness.report.files import write_whole
-from harness.report.lanes import lanes
 from harness.report.naming import parse_id
-from harness.report.picture import picture_html
 from harness.report.summary import Attempts, Summary
 from harness.report.text import clock_text, count, visible, why
 

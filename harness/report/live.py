@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from harness.record import TestRecord
 from harness.report.base import RunInfo, TestStarted
-from harness.report.closing import (
+from harness.report.console_lines import (
     Line,
     closing_lines,
     failure_lines,

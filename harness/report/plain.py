@@ -12,7 +12,7 @@ from typing import TextIO
 
 from harness.record import TestRecord
 from harness.report.base import RunInfo, TestStarted
-from harness.report.closing import (
+from harness.report.console_lines import (
     Line,
     closing_lines,
     failure_lines,

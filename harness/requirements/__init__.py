@@ -38,7 +38,7 @@ from harness.requirements.harness_decorators import (
     timeout,
 )
 from harness.requirements.kinds import Requirement
-from harness.requirements.machine import MachineFacts, Occasion, occasion_from
+from harness.requirements.machine import MachineFacts, RunFacts, run_facts_from
 from harness.requirements.merged import Requirements, merge, unmet
 from harness.requirements.probes import probe
 from harness.requirements.retry import ADDRESS_IN_USE, CONNECT_TIMEOUT, retry_on_connect_failures
@@ -79,9 +79,9 @@ __all__ = [
     "ADDRESS_IN_USE",
     "CONNECT_TIMEOUT",
     "MachineFacts",
-    "Occasion",
     "Requirement",
     "Requirements",
+    "RunFacts",
     "at_least_x_gpu",
     "captured_output",
     "communication_check",
@@ -93,7 +93,6 @@ __all__ = [
     "memory_mb",
     "merge",
     "nccl_skip_if_lt_x_gpu",
-    "occasion_from",
     "probe",
     "reason_to_skip",
     "require",
@@ -113,6 +112,7 @@ __all__ = [
     "requires_ucc",
     "requires_world_size",
     "retry_on_connect_failures",
+    "run_facts_from",
     "skipIfRocm",
     "skipIfWindows",
     "skip_but_pass_in_sandcastle",

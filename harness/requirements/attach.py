@@ -23,7 +23,7 @@ from typing import Any, TypeVar, cast
 
 from harness.requirements import probes
 from harness.requirements.kinds import Importable, Requirement, WorldSizeDemand
-from harness.requirements.machine import MachineFacts, Occasion, occasion_from, wishes_from
+from harness.requirements.machine import MachineFacts, RunFacts, run_facts_from, wishes_from
 from harness.requirements.merged import Requirements, merge, unmet
 from harness.requirements.scheduling import Slow
 
@@ -76,8 +76,8 @@ def reason_to_skip(test: unittest.TestCase) -> str | None:
     if not requirements.items:
         return None
     counts = any(item.needs_world_size for item in requirements.items)
-    occasion = _occasion_of(test) if counts else wishes_from(os.environ)
-    return unmet(requirements, _facts_outside(requirements), occasion)
+    run_facts = _run_facts_of(test) if counts else wishes_from(os.environ)
+    return unmet(requirements, _facts_outside(requirements), run_facts)
 
 
 def get_required_world_size(obj: object, default: int) -> int:
@@ -134,9 +134,9 @@ def _may_run(requirement: Requirement, function: Callable[..., Any], args: tuple
 
 def _reason_here(requirement: Requirement, test: object) -> str | None:
     """Why the requirement is not met in the process that is about to run the test; None where it is met."""
-    occasion = _occasion_of(test) if requirement.needs_world_size else wishes_from(os.environ)
-    reason = requirement.unmet(_facts_inside(requirement), occasion)
-    if reason is None and requirement.needs_world_size and occasion.world_size is None:
+    run_facts = _run_facts_of(test) if requirement.needs_world_size else wishes_from(os.environ)
+    reason = requirement.unmet(_facts_inside(requirement), run_facts)
+    if reason is None and requirement.needs_world_size and run_facts.world_size is None:
         raise ValueError(
             f"a test that {requirement.reason} must know its world size, and nothing here says it; "
             f"give the test a world_size attribute, or set WORLD_SIZE"
@@ -162,10 +162,10 @@ def _facts(needed: Requirement | Requirements) -> MachineFacts:
     return probes.probe() if needed.needs_torch else probes.probe_system()
 
 
-def _occasion_of(test: object) -> Occasion:
+def _run_facts_of(test: object) -> RunFacts:
     size, backend = getattr(test, "world_size", None), getattr(test, "backend", None)
     known = int(size) if isinstance(size, int | str) and str(size).isdecimal() else None
-    return occasion_from(
+    return run_facts_from(
         os.environ, world_size=known or None, backend=backend if isinstance(backend, str) else None
     )
 
@@ -206,8 +206,8 @@ class _LazySkip:
         requirements = merge((), _on_class(owner))
         facts = _facts_outside(requirements)
         # Only an instance knows its world size. A class cannot pass without running, so no sandcastle either.
-        occasion = replace(wishes_from(os.environ), sandcastle=False)
-        return self._of_reason(unmet(requirements, facts, occasion))
+        run_facts = replace(wishes_from(os.environ), sandcastle=False)
+        return self._of_reason(unmet(requirements, facts, run_facts))
 
 
 def _require_of_class(cls: type, requirement: Requirement) -> type:

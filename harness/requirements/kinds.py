@@ -1,6 +1,6 @@
 """The kinds of requirement that a test can have, each with the check whether a machine meets it.
 
-A requirement is a frozen value. Its `unmet(facts, occasion)` is pure and returns the reason for a skip, or
+A requirement is a frozen value. Its `unmet(facts, run_facts)` is pure and returns the reason for a skip, or
 None where the test may run. A requirement of something that is not known (the world size before the launch, a
 module that nobody has looked for) counts as met. The kinds that inform the scheduler are in `scheduling.py`.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from harness.requirements.machine import MachineFacts, Occasion
+from harness.requirements.machine import MachineFacts, RunFacts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,19 +31,19 @@ class Requirement:
     skip_handled_by_test: ClassVar[bool] = False
     """The skip is handed to the test's `_handle_test_skip(message)` where it has one, as upstream does."""
 
-    def unmet(self, facts: MachineFacts, occasion: Occasion) -> str | None:
+    def unmet(self, facts: MachineFacts, run_facts: RunFacts) -> str | None:
         """Why the test cannot run here, or None where it can. The base class's requirement is always met."""
         return None
 
 
-def _with_others(here: int, occasion: Occasion) -> float:
+def _with_others(here: int, run_facts: RunFacts) -> float:
     """The accelerators of all hosts of the run; without end in a rank whose parent has counted them."""
-    elsewhere = occasion.accelerators_elsewhere
+    elsewhere = run_facts.accelerators_elsewhere
     return here + elsewhere if elsewhere is not None else float("inf") if here else 0
 
 
-def _described(facts: MachineFacts, occasion: Occasion) -> str:
-    others = occasion.accelerators_elsewhere
+def _described(facts: MachineFacts, run_facts: RunFacts) -> str:
+    others = run_facts.accelerators_elsewhere
     return facts.describe_accelerators() + (f" and {others} on other hosts" if others else "")
 
 
@@ -51,7 +51,7 @@ def _described(facts: MachineFacts, occasion: Occasion) -> str:
 class Skipped(Requirement):
     """The test never runs: its decorator's condition for a skip was true at decoration."""
 
-    def unmet(self, facts: MachineFacts, occasion: Occasion) -> str | None:
+    def unmet(self, facts: MachineFacts, run_facts: RunFacts) -> str | None:
         return self.reason
 
 
@@ -67,12 +67,12 @@ class Accelerators(Requirement):
     needs_torch: ClassVar[bool] = True
     skip_handled_by_test: ClassVar[bool] = True
 
-    def unmet(self, facts: MachineFacts, occasion: Occasion) -> str | None:
+    def unmet(self, facts: MachineFacts, run_facts: RunFacts) -> str | None:
         here = facts.devices(self.device_type) if self.device_type else facts.countable_devices()
-        found = _with_others(here, occasion)
+        found = _with_others(here, run_facts)
         if found >= self.count or (self.allow_cpu and found == 0):
             return None
-        return f"{self.reason}, found {_described(facts, occasion)}"
+        return f"{self.reason}, found {_described(facts, run_facts)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,13 +82,13 @@ class AcceleratorPerRank(Requirement):
     needs_torch: ClassVar[bool] = True
     needs_world_size: ClassVar[bool] = True
 
-    def unmet(self, facts: MachineFacts, occasion: Occasion) -> str | None:
-        found = _with_others(facts.countable_devices(), occasion)
+    def unmet(self, facts: MachineFacts, run_facts: RunFacts) -> str | None:
+        found = _with_others(facts.countable_devices(), run_facts)
         if found == 0:
             return f"{self.reason}, found no accelerator"
-        if occasion.world_size is None or found >= occasion.world_size:
+        if run_facts.world_size is None or found >= run_facts.world_size:
             return None
-        return f"{self.reason}, found {_described(facts, occasion)} for {occasion.world_size} ranks"
+        return f"{self.reason}, found {_described(facts, run_facts)} for {run_facts.world_size} ranks"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,11 +100,11 @@ class WorldSizeDemand(Requirement):
 
     needs_torch: ClassVar[bool] = True
 
-    def unmet(self, facts: MachineFacts, occasion: Occasion) -> str | None:
-        found = _with_others(facts.countable_devices(), occasion)
+    def unmet(self, facts: MachineFacts, run_facts: RunFacts) -> str | None:
+        found = _with_others(facts.countable_devices(), run_facts)
         if found >= self.size or (self.allow_cpu and found == 0):
             return None
-        return f"{self.reason}, found {_described(facts, occasion)}"
+        return f"{self.reason}, found {_described(facts, run_facts)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,10 +116,10 @@ class WorldSizeMinimum(Requirement):
 
     needs_world_size: ClassVar[bool] = True
 
-    def unmet(self, facts: MachineFacts, occasion: Occasion) -> str | None:
-        if occasion.backend in self.exempt_backends or occasion.world_size is None:
+    def unmet(self, facts: MachineFacts, run_facts: RunFacts) -> str | None:
+        if run_facts.backend in self.exempt_backends or run_facts.world_size is None:
             return None
-        return None if occasion.world_size >= self.size else f"{self.reason}, got {occasion.world_size}"
+        return None if run_facts.world_size >= self.size else f"{self.reason}, got {run_facts.world_size}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,10 +130,10 @@ class WorldSizeEven(Requirement):
 
     needs_world_size: ClassVar[bool] = True
 
-    def unmet(self, facts: MachineFacts, occasion: Occasion) -> str | None:
-        if occasion.backend in self.exempt_backends or occasion.world_size is None:
+    def unmet(self, facts: MachineFacts, run_facts: RunFacts) -> str | None:
+        if run_facts.backend in self.exempt_backends or run_facts.world_size is None:
             return None
-        return None if occasion.world_size % 2 == 0 else f"{self.reason}, got {occasion.world_size}"
+        return None if run_facts.world_size % 2 == 0 else f"{self.reason}, got {run_facts.world_size}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,10 +142,10 @@ class Hosts(Requirement):
 
     count: int
 
-    def unmet(self, facts: MachineFacts, occasion: Occasion) -> str | None:
-        if occasion.hosts is None or occasion.hosts >= self.count:
+    def unmet(self, facts: MachineFacts, run_facts: RunFacts) -> str | None:
+        if run_facts.hosts is None or run_facts.hosts >= self.count:
             return None
-        return f"{self.reason}, found {occasion.hosts}"
+        return f"{self.reason}, found {run_facts.hosts}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +156,7 @@ class Backends(Requirement):
 
     needs_torch: ClassVar[bool] = True
 
-    def unmet(self, facts: MachineFacts, occasion: Occasion) -> str | None:
+    def unmet(self, facts: MachineFacts, run_facts: RunFacts) -> str | None:
         return None if facts.backends.intersection(self.any_of) else self.reason
 
 
@@ -168,7 +168,7 @@ class DeviceTypes(Requirement):
 
     needs_torch: ClassVar[bool] = True
 
-    def unmet(self, facts: MachineFacts, occasion: Occasion) -> str | None:
+    def unmet(self, facts: MachineFacts, run_facts: RunFacts) -> str | None:
         if any(facts.devices(device_type) for device_type in self.any_of):
             return None
         return f"{self.reason}, found {facts.describe_accelerators()}"
@@ -182,7 +182,7 @@ class NcclVersion(Requirement):
 
     needs_torch: ClassVar[bool] = True
 
-    def unmet(self, facts: MachineFacts, occasion: Occasion) -> str | None:
+    def unmet(self, facts: MachineFacts, run_facts: RunFacts) -> str | None:
         if not facts.devices("cuda"):
             return None
         if "nccl" not in facts.backends:
@@ -199,7 +199,7 @@ class Multicast(Requirement):
     needs_torch: ClassVar[bool] = True
     needs_driver: ClassVar[bool] = True
 
-    def unmet(self, facts: MachineFacts, occasion: Occasion) -> str | None:
+    def unmet(self, facts: MachineFacts, run_facts: RunFacts) -> str | None:
         absent = not facts.devices("cuda") or facts.multicast is False
         return self.reason if absent else None
 
@@ -213,7 +213,7 @@ class NotOnRocm(Requirement):
 
     needs_torch: ClassVar[bool] = True
 
-    def unmet(self, facts: MachineFacts, occasion: Occasion) -> str | None:
+    def unmet(self, facts: MachineFacts, run_facts: RunFacts) -> str | None:
         excluded = not self.archs or facts.rocm_arch in self.archs
         return self.reason if facts.rocm and excluded else None
 
@@ -226,7 +226,7 @@ class RocmVersion(Requirement):
 
     needs_torch: ClassVar[bool] = True
 
-    def unmet(self, facts: MachineFacts, occasion: Occasion) -> str | None:
+    def unmet(self, facts: MachineFacts, run_facts: RunFacts) -> str | None:
         if not facts.rocm or (self.version and facts.rocm_version and facts.rocm_version >= self.version):
             return None
         found = dotted(facts.rocm_version) if facts.rocm_version else "of unknown version"
@@ -239,7 +239,7 @@ class NotOnPlatform(Requirement):
 
     platform: str
 
-    def unmet(self, facts: MachineFacts, occasion: Occasion) -> str | None:
+    def unmet(self, facts: MachineFacts, run_facts: RunFacts) -> str | None:
         return self.reason if facts.platform == self.platform else None
 
 
@@ -250,7 +250,7 @@ class Importable(Requirement):
     module: str
     names: tuple[str, ...] = ()
 
-    def unmet(self, facts: MachineFacts, occasion: Occasion) -> str | None:
+    def unmet(self, facts: MachineFacts, run_facts: RunFacts) -> str | None:
         return self.reason if facts.has_module(self.module) is False else None
 
 

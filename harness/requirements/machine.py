@@ -1,4 +1,4 @@
-"""`MachineFacts` and `Occasion`: the facts of a machine and of a run that requirements are checked against.
+"""`MachineFacts` and `RunFacts`: the facts of a machine and of a run that requirements are checked against.
 
 Both are plain values that tests, schedulers and reports can also make by hand. `probes.py` fills them for the
 real machine.
@@ -66,7 +66,7 @@ class MachineFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Occasion:
+class RunFacts:
     """The facts of one run of a test that are not the machine's. `None` means "not known yet"."""
 
     world_size: int | None = None
@@ -81,12 +81,12 @@ class Occasion:
     """Whether the CI reports skips as problems (SANDCASTLE=1), so that some skips have to be passes."""
 
 
-def wishes_from(environ: Mapping[str, str]) -> Occasion:
-    """The occasion that an environment describes, without world size and backend.
+def wishes_from(environ: Mapping[str, str]) -> RunFacts:
+    """The run_facts that an environment describes, without world size and backend.
 
     `PYTORCH_TEST_WITH_SLOW=1` asks for slow tests; `SANDCASTLE=1` or `TW_JOB_USER=sandcastle` marks that CI.
     """
-    return Occasion(
+    return RunFacts(
         hosts=_hosts(environ),
         accelerators_elsewhere=accelerators_elsewhere(environ),
         slow=slow_wanted(environ),
@@ -94,10 +94,10 @@ def wishes_from(environ: Mapping[str, str]) -> Occasion:
     )
 
 
-def occasion_from(
+def run_facts_from(
     environ: Mapping[str, str], *, world_size: int | None = None, backend: str | None = None
-) -> Occasion:
-    """The occasion that an environment describes, by the variables that PyTorch's own tests read.
+) -> RunFacts:
+    """The run_facts that an environment describes, by the variables that PyTorch's own tests read.
 
     The caller's `world_size` and `backend` come before `WORLD_SIZE` and `BACKEND`, and that before
     `HARNESS_BACKEND`; the rest is as in

@@ -15,7 +15,7 @@ from harness.requirements.kinds import (
     Requirement,
     WorldSizeDemand,
 )
-from harness.requirements.machine import MachineFacts, Occasion
+from harness.requirements.machine import MachineFacts, RunFacts
 from harness.requirements.scheduling import CommunicationCheck, CpuSlots, Exclusive, Memory, Slow, Timeout
 
 Kind = TypeVar("Kind", bound=Requirement)
@@ -88,14 +88,14 @@ def _merged(method: tuple[Requirement, ...], cls: tuple[Requirement, ...]) -> Re
     )
 
 
-def unmet(requirements: Requirements, facts: MachineFacts, occasion: Occasion | None = None) -> str | None:
+def unmet(requirements: Requirements, facts: MachineFacts, run_facts: RunFacts | None = None) -> str | None:
     """The reason why a test with these requirements skips, or None where it runs. Pure.
 
-    Without an occasion, conditions on the world size count as met, and slow tests are not asked for. In a
+    Without an run_facts, conditions on the world size count as met, and slow tests are not asked for. In a
     sandcastle, requirements with `passes_in_sandcastle` count as met, because the decorator on the test makes
     it pass.
     """
-    now = occasion or Occasion()
+    now = run_facts or RunFacts()
     for item in requirements.items:
         if item.passes_in_sandcastle and now.sandcastle:
             continue

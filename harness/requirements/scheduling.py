@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from harness.requirements.kinds import Requirement
-from harness.requirements.machine import MachineFacts, Occasion
+from harness.requirements.machine import MachineFacts, RunFacts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slow(Requirement):
     """The test is slow: it runs only where slow tests are asked for."""
 
-    def unmet(self, facts: MachineFacts, occasion: Occasion) -> str | None:
-        return None if occasion.slow else self.reason
+    def unmet(self, facts: MachineFacts, run_facts: RunFacts) -> str | None:
+        return None if run_facts.slow else self.reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class Memory(Requirement):
 
     mebibytes: int
 
-    def unmet(self, facts: MachineFacts, occasion: Occasion) -> str | None:
+    def unmet(self, facts: MachineFacts, run_facts: RunFacts) -> str | None:
         if facts.memory_mb is None or facts.memory_mb >= self.mebibytes:
             return None
         return f"{self.reason}, this machine has {facts.memory_mb} MiB"

@@ -19,6 +19,7 @@ from harness.record import TestRecord
 from harness.report.summary import Summary, summarise
 from harness.runner import capacity, collection, exit_codes, found_tests, further_targets, run_files
 from harness.runner import timings as timings_file
+from harness.runner.applied_overrides import reruns_of
 from harness.runner.default_tests import default_names
 from harness.runner.exit_codes import ExitCode
 from harness.runner.found_tests import Found, nothing_code, taken_over, why_nothing
@@ -29,7 +30,6 @@ from harness.runner.looks import Looks, has_terminal
 from harness.runner.other_hosts import OtherHosts
 from harness.runner.plan import Plan
 from harness.runner.reporters import Reporters, build
-from harness.runner.rules import reruns_of
 from harness.runner.scheduling import Capacity
 from harness.runner.session import Session
 from harness.runner.session_setup import Setup

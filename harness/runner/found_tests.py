@@ -16,12 +16,12 @@ from harness.record import TestRecord
 from harness.report.text import count
 from harness.runner import collection, discovery, earlier_run, further_targets
 from harness.runner import timings as timings_file
+from harness.runner.applied_overrides import applied, rules_of
+from harness.runner.applied_overrides import notices as rule_notices
 from harness.runner.collection import Selected
 from harness.runner.exit_codes import ExitCode
 from harness.runner.invocation import Invocation
 from harness.runner.plan import Plan
-from harness.runner.rules import applied, rules_of
-from harness.runner.rules import notices as rule_notices
 from harness.runner.shard_variables import Shard
 from harness.runner.suites_root import suites_root
 from harness.runner.timings import Timings

@@ -10,7 +10,7 @@ import unittest
 
 import pytest
 
-from harness.errors import RankProblem
+from harness.errors import RankTestError
 from harness.outcomes import Status, TestOutcome
 from harness.record import SubtestRecord
 from harness.runner.output_capture import elide
@@ -92,7 +92,7 @@ def _trouble(report: pytest.TestReport, error: BaseException | None, where: str 
     status = Status.FAILED if report.when == "call" else Status.ERROR
     if error is None:
         return Trouble(status, next(iter(text.strip().splitlines()), "failed"), text)
-    if isinstance(error, RankProblem):  # its text has what all ranks did, and names the sub-test
+    if isinstance(error, RankTestError):  # its text has what all ranks did, and names the sub-test
         return Trouble(status, headline(error), details_of(error))
     where = where or ("" if report.when == "call" else f"{report.when}")
     return Trouble(status, f"{where}: {headline(error)}" if where else headline(error), text)
@@ -107,7 +107,7 @@ def _note(running: RunningTest, error: BaseException | None) -> None:
     """Notes the outcome of the ranks, and the line of the test that failed."""
     if error is None:
         return
-    if isinstance(error, RankProblem) and error.outcome is not None:
+    if isinstance(error, RankTestError) and error.outcome is not None:
         running.outcome = error.outcome
     running.line = line_in(running.file, error.__traceback__) or running.line
 
@@ -121,7 +121,7 @@ def _add_subtest(running: RunningTest, report: pytest.TestReport, error: BaseExc
     if report.skipped:
         running.add_subtest(SubtestRecord(description, Status.SKIPPED, skip_reason(report)))
         return
-    told = isinstance(error, RankProblem) and error.outcome is not None and running.outcome is error.outcome
+    told = isinstance(error, RankTestError) and error.outcome is not None and running.outcome is error.outcome
     trouble = _trouble(report, error, f"sub-test {description}")
     if not told:  # the text for an earlier sub-test has this one too
         running.troubles.append(trouble)

@@ -10,9 +10,9 @@ from harness import features
 from harness.configuration.override import Rule
 from harness.conformance.known import judged
 from harness.record import TestRecord
+from harness.runner.applied_overrides import judged as judged_by_rules
 from harness.runner.messages import Fork, Item
 from harness.runner.plan import Attempt
-from harness.runner.rules import judged as judged_by_rules
 from harness.runner.scheduling import Offer
 from harness.runner.time_limits import TimeLimits
 from harness.runner.timings import Timings, import_key

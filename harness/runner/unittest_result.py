@@ -16,7 +16,7 @@ from time import monotonic, time  # by name, because a test may leave ``time.tim
 from typing import Any
 
 from harness import pytest_outcomes
-from harness.errors import InterruptReport, RankProblem
+from harness.errors import InterruptReport, RankTestError
 from harness.outcomes import Status, TestOutcome
 from harness.record import SubtestRecord, TestRecord
 from harness.runner.output_capture import elide
@@ -239,7 +239,7 @@ class RecordingResult(unittest.TestResult):
         if pytest_outcomes.is_failure(error):
             status = Status.FAILED
         told = False
-        if isinstance(error, RankProblem) and error.outcome is not None:
+        if isinstance(error, RankTestError) and error.outcome is not None:
             told = self.running.outcome is error.outcome  # the text for an earlier sub-test has this one too
             self.running.outcome = error.outcome
         if self._post_mortem is not None and not told:
@@ -247,7 +247,7 @@ class RecordingResult(unittest.TestResult):
         if not isinstance(test, unittest.TestCase):
             where = str(test)  # unittest's stand-in for a fixture: "setUpClass (module.case)"
         trouble = Trouble(status, headline(error), details_of(error))
-        if where and not isinstance(error, RankProblem):  # the ranks' text names the sub-test already
+        if where and not isinstance(error, RankTestError):  # the ranks' text names the sub-test already
             trouble.reason = f"{where}: {trouble.reason}"
             trouble.details = f"{where}\n{trouble.details}"
         if not told:
@@ -279,7 +279,7 @@ def _text(value: object) -> str:
 
 def _told_by_ranks(error: BaseException) -> bool:
     """Whether an exception's text has what the ranks did; the parent's traceback is of no use for it."""
-    return isinstance(error, RankProblem) or InterruptReport.of(error) is not None
+    return isinstance(error, RankTestError) or InterruptReport.of(error) is not None
 
 
 def headline(error: BaseException) -> str:

@@ -20,7 +20,7 @@ from typing import NoReturn
 
 from harness import coverage_hook
 from harness.conformance import cells
-from harness.errors import InterruptReport, RankProblem
+from harness.errors import InterruptReport, RankTestError
 from harness.outcomes import Status
 from harness.record import to_json
 from harness.report.failure import debugger_hint
@@ -274,7 +274,7 @@ def post_mortem(reporter: WorkerChannel, err: ExcInfo) -> None:
     The ranks that failed have ended: instead of a debugger there is a line about how to get one in a rank.
     """
     error = err[1]
-    if isinstance(error, RankProblem):
+    if isinstance(error, RankTestError):
         if error.outcome is not None:
             hint = debugger_hint(error.outcome, "--pdb-rank")
             print(f"no debugger: the ranks of this test have ended; {hint}")

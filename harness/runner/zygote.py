@@ -24,7 +24,7 @@ from io import TextIOWrapper
 from typing import NoReturn
 
 from harness import coverage_hook
-from harness.communication.rehearsal import prepare_forks
+from harness.communication.warm_up import prepare_forks
 from harness.errors import ProtocolError
 from harness.outcomes import EXIT_ERROR
 from harness.runner import target_check, worker

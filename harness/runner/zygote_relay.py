@@ -25,10 +25,10 @@ from typing import Any
 from harness import environment
 from harness.errors import ProtocolError
 from harness.hosts import key
+from harness.hosts.agent_session import PING_EVERY_S, Link, connect
 from harness.hosts.connection import HostGone
 from harness.hosts.handshake import HandshakeError
 from harness.hosts.hosts import Host
-from harness.hosts.link import PING_EVERY_S, Link, connect
 from harness.hosts.loop import BufferedWriter, Loop
 from harness.hosts.messages import (
     ZYGOTE,

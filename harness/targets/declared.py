@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from harness.requirements.attach import require as require_of_test
 from harness.requirements.kinds import Requirement
-from harness.requirements.machine import MachineFacts, Occasion
+from harness.requirements.machine import MachineFacts, RunFacts
 from harness.targets.current import current
 from harness.targets.target import Capability
 
@@ -92,5 +92,5 @@ class Declared(Requirement):
     capabilities: tuple[Capability, ...] = ()
     wanted: tuple[tuple[str, str], ...] = ()
 
-    def unmet(self, facts: MachineFacts, occasion: Occasion) -> str | None:
+    def unmet(self, facts: MachineFacts, run_facts: RunFacts) -> str | None:
         return reason_undeclared(*self.capabilities, **dict(self.wanted))

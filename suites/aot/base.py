@@ -22,7 +22,15 @@ from torch.utils._pytree import tree_leaves
 
 from harness import DynamoTestCase
 from harness.features import Feature, of_class
-from harness.graphs import AotFunction, Capture, Compilation, FrontEnd, Verified, compilers_of, verify_aot
+from harness.graphs import (
+    AotFunction,
+    Capture,
+    Compilation,
+    FrontEnd,
+    VerificationResult,
+    compilers_of,
+    verify_aot,
+)
 from harness.targets import Capability, require
 from suites.target_device import default_to_target
 
@@ -69,13 +77,13 @@ class AotTestCase(DynamoTestCase):
         counter.start()
         self.addCleanup(counter.stop)
 
-    def verify(self, function: Callable[..., Any], inputs: Any, **options: Any) -> Verified:
+    def verify(self, function: Callable[..., Any], inputs: Any, **options: Any) -> VerificationResult:
         """``verify_aot`` through the class's front end; by inductor where the target declares it."""
         if options.get("backend") == "inductor":
             require(Capability.INDUCTOR)
         return verify_aot(function, inputs, **{"front_end": self.front_end, **options})
 
-    def verify_both(self, function: Callable[..., Any], inputs: Any, **options: Any) -> Verified:
+    def verify_both(self, function: Callable[..., Any], inputs: Any, **options: Any) -> VerificationResult:
         """``verify`` with inputs that require grad, then with ones that do not; the result is the first's.
 
         In a list all floating tensors require grad or none does. A callable is given the flag and makes
@@ -85,7 +93,9 @@ class AotTestCase(DynamoTestCase):
         self._verify_with(function, inputs, False, options)
         return result
 
-    def _verify_with(self, function: Any, inputs: Any, grad: bool, options: dict[str, Any]) -> Verified:
+    def _verify_with(
+        self, function: Any, inputs: Any, grad: bool, options: dict[str, Any]
+    ) -> VerificationResult:
         if callable(inputs):
             return self.verify(function, lambda: inputs(grad), **options)
         tensors = [leaf for leaf in tree_leaves(inputs) if isinstance(leaf, torch.Tensor)]

@@ -23,7 +23,7 @@ from harness import (  # noqa: F401  (unittest calls load_tests)
 from harness.examples import bounded
 from harness.fuzzing.compiled import renamed
 from harness.fuzzing.signature import Failure, Kind, Signature, of_exception, plain
-from harness.graphs import Differs, view_programs
+from harness.graphs import MismatchError, view_programs
 from suites.aot.base import AotTestCase
 from suites.bugs.book import known
 
@@ -33,7 +33,7 @@ MOST = 0.6
 
 def failure_of(error):
     """How a program failed; of a difference all that it says is told, in place of its headline."""
-    if isinstance(error, Differs):
+    if isinstance(error, MismatchError):
         return Failure(Kind.WRONG, plain("; ".join(map(str, error.differences))))
     return of_exception(error)
 
@@ -62,7 +62,7 @@ class ViewProgramsTest(AotTestCase):
         error = program.failure(**options)
         if error is None:
             self.verified += 1
-        elif isinstance(error, Differs) or known(signature_of(program, error, options)) is None:
+        elif isinstance(error, MismatchError) or known(signature_of(program, error, options)) is None:
             self.check_reduced(program, error, options)
 
     def check_reduced(self, program, error, options):

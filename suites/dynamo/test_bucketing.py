@@ -25,7 +25,14 @@ from torch.nn.parallel import DistributedDataParallel
 
 from harness import DynamoTestCase, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.examples import bounded
-from harness.graphs import CALLER, TRACED, Step, Weight, captured_splits, expected_buckets
+from harness.graphs import (
+    DDP_OPTIMIZER_DEVIATIONS,
+    MODEL_OUTPUT,
+    Step,
+    Weight,
+    captured_splits,
+    expected_buckets,
+)
 from suites.dynamo.models import MIB, FakeDDP
 from suites.dynamo.trees import (
     CAPS,
@@ -93,13 +100,15 @@ class TestTracedModels(BucketsTestCase):
         names = [name for name, _ in model.named_parameters()]
         if names:
             ignore(model, data.draw(st.sets(st.sampled_from(names), max_size=3)))
-        self.check(self.split(model, *caps), expected_buckets(steps_of(model), *caps, TRACED))
+        self.check(
+            self.split(model, *caps), expected_buckets(steps_of(model), *caps, DDP_OPTIMIZER_DEVIATIONS)
+        )
 
 
 class TestKnownDeviations(BucketsTestCase):
     """Where DDPOptimizer leaves its documentation, each by itself: what it says, and what it does today.
 
-    A release that changes one of these fails here, and ``TRACED`` has to follow.
+    A release that changes one of these fails here, and ``DDP_OPTIMIZER_DEVIATIONS`` has to follow.
     """
 
     def check_deviation(self, *parts, documented, actual, ignored=()):
@@ -108,7 +117,7 @@ class TestKnownDeviations(BucketsTestCase):
         names = tuple(tuple(f"parts.{name}" for name in bucket.split()) for bucket in documented)
         self.assertEqual(tuple(b.names for b in expected_buckets(steps_of(model), 60, 60)), names)
         split = self.split(model, 60, 60)
-        self.check(split, expected_buckets(steps_of(model), 60, 60, TRACED))
+        self.check(split, expected_buckets(steps_of(model), 60, 60, DDP_OPTIMIZER_DEVIATIONS))
         self.assertEqual(
             split.names, tuple(tuple(f"parts.{name}" for name in bucket.split()) for bucket in actual)
         )
@@ -198,7 +207,7 @@ class TestGraphsOfModules(BucketsTestCase):
                 Weight(names[id(p)], 4 * p.numel(), ignored=getattr(p, "_ddp_ignored", False))
                 for p in module.parameters()
             )
-            steps.append(Step(weights, readers=(CALLER if index == len(model) - 1 else index + 1,)))
+            steps.append(Step(weights, readers=(MODEL_OUTPUT if index == len(model) - 1 else index + 1,)))
         return steps
 
 

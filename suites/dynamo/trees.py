@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from harness.graphs import CALLER, Step, Weight
+from harness.graphs import MODEL_OUTPUT, Step, Weight
 
 #: Rows have this many numbers everywhere, so that any module fits to any other.
 WIDTH = 4
@@ -45,7 +45,7 @@ class Trace:
     def finished(self, result: int | None) -> list[Step]:
         """The steps of a model that returns the result of one of them."""
         if result is not INPUT:
-            self.readers[result].append(CALLER)
+            self.readers[result].append(MODEL_OUTPUT)
         return [
             Step(uses, aside, tuple(readers))
             for (uses, aside), readers in zip(self.steps, self.readers, strict=True)

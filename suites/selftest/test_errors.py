@@ -15,7 +15,7 @@ from harness.errors import (
     RankError,
     RankFailure,
     RankLeakWarning,
-    RankProblem,
+    RankTestError,
     ServerLost,
     UsageError,
 )
@@ -28,8 +28,8 @@ CAUGHT_AS: dict[type[BaseException], set[type[BaseException]]] = {
     ServerLost: {LaunchError},
     MethodNotRun: {HarnessError, RuntimeError},
     ProtocolError: {HarnessError},
-    RankFailure: {RankProblem, HarnessError, AssertionError, RuntimeError},
-    RankError: {RankProblem, HarnessError, RuntimeError},
+    RankFailure: {RankTestError, HarnessError, AssertionError, RuntimeError},
+    RankError: {RankTestError, HarnessError, RuntimeError},
     CommunicationWarning: {UserWarning},
     RankLeakWarning: {UserWarning},
 }
@@ -53,7 +53,7 @@ class TreeTest(unittest.TestCase):
     def test_the_table_is_complete(self) -> None:
         """Every public exception of the module is in the table above or is a base in it."""
         public = {e for e in vars(errors).values() if isinstance(e, type) and issubclass(e, BaseException)}
-        self.assertEqual(public, {HarnessError, RankProblem, *CAUGHT_AS})
+        self.assertEqual(public, {HarnessError, RankTestError, *CAUGHT_AS})
 
 
 class RankProblemTest(unittest.TestCase):

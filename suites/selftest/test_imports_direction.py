@@ -145,7 +145,7 @@ TABLE = (
         ("runner",),
         (
             *(*LOW, "report", "requirements", "system", "ranks.deadlines", "targets", "conformance", "hosts"),
-            *("configuration", "look", "communication.rehearsal"),
+            *("configuration", "look", "communication.warm_up"),
         ),
     ),
     # Hooks of pytest: what a test is comes from the cases, what it takes and which shard it is in from the

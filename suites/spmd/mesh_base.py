@@ -22,7 +22,7 @@ from torch.fx import GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from harness import DTensorContinuousTestBase
-from harness.graphs import collectives, unwaited, wait_for_works
+from harness.graphs import collectives, insert_waits, unwaited
 from harness.graphs.collective_waits import waits
 from suites.spmd.mesh_programs import Arrays, Axis, Program
 
@@ -169,7 +169,7 @@ class unwritten_memory_is_nan:
 
 def returning_works(module: GraphModule) -> GraphModule:
     """A graph of one plain collective, changed to return its result and the collective's work."""
-    wait_for_works(module)
+    insert_waits(module)
     (wait,) = waits(module.graph)
     (output,) = module.graph.find_nodes(op="output")
     output.args = ((output.args[0], (wait.args[0],)),)

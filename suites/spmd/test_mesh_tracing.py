@@ -3,7 +3,7 @@
 Each test has a companion: with the waits taken out of its graph, a rank that is early reads a stale value,
 which the companion pins, and ``unwaited`` finds where. Tests compare with numpy; ranks have different inputs,
 so that what another rank did not send cannot be right. The plain collectives, whose waits ``make_fx`` loses,
-become right by ``wait_for_works``.
+become right by ``insert_waits``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
-from harness.graphs import collectives, unwaited, wait_for_works, without_waits
+from harness.graphs import collectives, insert_waits, strip_waits, unwaited
 from suites.spmd import mesh_programs as programs
 from suites.spmd.mesh_base import MeshTestCase, pending, returning_works
 from suites.spmd.mesh_programs import numbers
@@ -105,7 +105,7 @@ class MeshWaits:
         """Check that the missing wait is found in the graph, and is missed when it runs."""
         for axis in self.axes():
             right = self.traced(program, axis)
-            broken = without_waits(right)
+            broken = strip_waits(right)
             found = {each.collective.name for each in unwaited(broken.graph)}
             self.assertEqual(found, set(program.collectives))
             self.check_stale(broken, right, program, axis)
@@ -145,12 +145,12 @@ class MeshPlainCollectives:
     """``torch.distributed``'s own, in place: without a wait as they are traced, with one afterwards."""
 
     def check_plain(self, program):
-        """Check that waits are missing, what comes of it, and that ``wait_for_works`` is the remedy."""
+        """Check that waits are missing, what comes of it, and that ``insert_waits`` is the remedy."""
         for axis in self.axes():
             traced = self.traced(program, axis)
             self.assertEqual([node.name for node in collectives(traced.graph)], list(program.collectives))
             self.assertEqual(len(unwaited(traced.graph)), 1)
-            self.assertEqual(wait_for_works(traced), 1)
+            self.assertEqual(insert_waits(traced), 1)
             self.assertEqual(unwaited(traced.graph), [])
             self.check_results(traced, program, axis)
 
@@ -164,7 +164,7 @@ class MeshPlainCollectives:
         for program in (programs.PLAIN_BROADCAST, programs.PLAIN_SCATTER):
             for axis in self.axes():
                 right = self.traced(program, axis)
-                wait_for_works(right)
+                insert_waits(right)
                 broken = returning_works(self.traced(program, axis))
                 self.check_stale(broken, right, program, axis)
 

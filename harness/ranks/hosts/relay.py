@@ -28,10 +28,10 @@ from dataclasses import replace
 
 from harness.errors import LaunchError, ProtocolError
 from harness.hosts import key
+from harness.hosts.agent_session import PING_EVERY_S, Link, connect
 from harness.hosts.connection import HostGone
 from harness.hosts.handshake import HandshakeError
 from harness.hosts.hosts import from_text
-from harness.hosts.link import PING_EVERY_S, Link, connect
 from harness.hosts.loop import Loop
 from harness.hosts.messages import (
     Began,

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from harness.errors import LaunchError
 from harness.protocol import Launch, Release, encode
-from harness.ranks.processes import room
+from harness.ranks.processes import launch_limits
 from harness.ranks.processes.rank_set import RankSet, StartTimeout
 from harness.system import posix
 from harness.system.server_process import ServerProcess
@@ -107,7 +107,7 @@ class ServerLauncher(abc.ABC):
         try:
             ranks = RankSet(request, server)
         except OSError as error:
-            raise LaunchError(room.why_no_descriptors(request.world_size, error)) from error
+            raise LaunchError(launch_limits.why_no_descriptors(request.world_size, error)) from error
         try:
             ranks.start(server.control, request, request.start_timeout_s)
         except BaseException as error:

@@ -14,7 +14,7 @@ import importlib.util
 import sys
 from collections.abc import Iterable
 
-from harness.communication.rehearsal import prepare_forks
+from harness.communication.warm_up import prepare_forks
 
 # Modules that import all the others, by the part of the compiler that needs them. Found by comparing
 # sys.modules before and after a first compile; this module's self-test fails where torch imports others.

@@ -22,7 +22,7 @@ from functools import partial
 
 from harness.errors import ProtocolError
 from harness.protocol import Assignment, Launch, Launched, Refused, Release, Signal, Swept, decode
-from harness.ranks.processes import module_import, preload, process_identity, room
+from harness.ranks.processes import launch_limits, module_import, preload, process_identity
 from harness.ranks.processes.launched_ranks import LaunchedRanks
 from harness.ranks.processes.rank_set import remote_fd_count, split_fds
 from harness.system import huge_pages, posix, signals, torch_state
@@ -180,7 +180,7 @@ class Server:
     def _start_ranks(self, request: Launch, ranks: LaunchedRanks, fds: list[int]) -> Refused | None:
         """Starts all ranks of a launch, or returns a refusal and leaves none running."""
         per_rank = split_fds(fds)
-        if missing := room.why_no_processes(len(per_rank)):
+        if missing := launch_limits.why_no_processes(len(per_rank)):
             return Refused(missing)
         mine = self._own_fds()
         try:

@@ -33,8 +33,8 @@ from harness.communication.recorder import key_and_arguments
 from harness.outcomes import RankOutcome, SubtestOutcome
 from harness.protocol import SubtestFailed
 from harness.ranks.result import final_result
+from harness.ranks.threads.collective_matcher import CollectiveMatcher
 from harness.ranks.threads.deadlock_watch import ThreadDeadlockWatch, WatchedThread
-from harness.ranks.threads.meeting import CollectiveMatcher
 from harness.ranks.threads.rank import Body, RankThread, ThreadEnded
 from harness.ranks.threads.rank_state import RankStates
 from harness.ranks.threads.run_token import RunToken

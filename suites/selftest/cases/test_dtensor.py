@@ -18,7 +18,7 @@ from harness.cases.dtensor import (
     skip_unless_torch_gpu,
 )
 from harness.ranks.local import mode as local_mode
-from harness.requirements import MachineFacts, Occasion, requirements_of, requires_world_size
+from harness.requirements import MachineFacts, RunFacts, requirements_of, requires_world_size
 from suites.selftest.cases import dtensor_bodies as bodies
 
 
@@ -149,7 +149,7 @@ class DefaultsTest(unittest.TestCase):
         (requirement,) = requirements_of(owner, "test_method").items
         for count, met in ((0, False), (1, False), (2, True), (8, True)):
             facts = MachineFacts(accelerators=(("cuda", count),) if count else ())
-            self.assertEqual(requirement.unmet(facts, Occasion()) is None, met, count)
+            self.assertEqual(requirement.unmet(facts, RunFacts()) is None, met, count)
 
 
 if __name__ == "__main__":

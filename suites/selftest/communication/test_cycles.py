@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from harness.calls import Call
-from harness.communication.absence import absence
 from harness.communication.cycles import crossed_groups, cycle, groups_in_a_cycle, mutual
 from harness.communication.difference_text import Explanation
+from harness.communication.missing_ranks import missing_ranks
 from harness.communication.wait_graph import RankView, Waiting, prove
 from suites.selftest.communication.samples import call, receive, send
 
@@ -50,7 +50,7 @@ class MutualTest(unittest.TestCase):
     def found(self, *calls: Sequence[Call]) -> Explanation | None:
         """What is said of ranks with these calls."""
         by_rank, stuck = dict(enumerate(calls)), waiting(*calls)
-        missed = absence(by_rank, stuck, ())
+        missed = missing_ranks(by_rank, stuck, ())
         assert missed is not None
         return mutual(by_rank, stuck, missed)
 

@@ -12,7 +12,7 @@ import signal
 import threading
 from typing import NoReturn
 
-from harness import RankProblem
+from harness import RankTestError
 from suites.selftest.faults.base import FaultyCase
 
 
@@ -229,4 +229,4 @@ class PassesAfterwards(FaultyCase):
 
 
 def _refuse(signum: int, frame: object) -> None:
-    raise RankProblem("not now")
+    raise RankTestError("not now")

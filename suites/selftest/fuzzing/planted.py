@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 
 from harness import RankError, Status, TestOutcome
-from harness.errors import RankProblem
+from harness.errors import RankTestError
 from harness.fuzzing import Program, ProgramTestCase, fuzz, programs
 
 #: What torch calls on a group, by the name that the backend has for it.
@@ -210,7 +210,7 @@ class KnownFaultTest(Planted):
     make = DropsAPart
     known = 0
 
-    def is_known(self, program: Program, problem: RankProblem) -> bool:
+    def is_known(self, program: Program, problem: RankTestError) -> bool:
         """Whether the smallest program is one all-reduce."""
         self.known += len(program.steps) == 1 and "all_reduce" in str(program)
         return bool(self.known)

@@ -13,7 +13,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from harness import UsageError
 from harness.graphs import collective_waits
-from harness.graphs.collective_waits import collectives, unwaited, wait_for_works, without_waits
+from harness.graphs.collective_waits import collectives, insert_waits, strip_waits, unwaited
 from harness.ranks.local import rank as local
 
 
@@ -76,7 +76,7 @@ class UnwaitedTest(GraphTest):
         self.check(seen[0])
         self.assertEqual(len(collectives(seen[0].graph)), 2)
         self.check(
-            without_waits(seen[0]),
+            strip_waits(seen[0]),
             ("tensor", "mul"),
             ("tensor", "output"),
             ("all_reduce_coalesced", "mul_1"),
@@ -137,12 +137,12 @@ class UnwaitedTest(GraphTest):
 
 
 class WithoutWaitsTest(GraphTest):
-    """The function ``without_waits``, on traced graphs."""
+    """The function ``strip_waits``, on traced graphs."""
 
     def test_results(self) -> None:
         """The copy returns the module's results and the unwaited ones; the module itself stays as it was."""
         module = traced(reduced_twice)
-        broken = without_waits(module)
+        broken = strip_waits(module)
         self.check(
             broken,
             ("all_reduce", "mul"),
@@ -164,32 +164,32 @@ class WithoutWaitsTest(GraphTest):
         module = make_fx(lambda one, many: {"sum": op(one, "sum", dist.group.WORLD), "rest": many})(
             torch.ones(2), [torch.ones(1)]
         )
-        returned, pending = without_waits(module)(torch.zeros(2), [torch.zeros(1)])
+        returned, pending = strip_waits(module)(torch.zeros(2), [torch.zeros(1)])
         self.assertEqual(([one.shape for one in returned], len(pending)), ([(2,), (1,)], 1))
         torch.ops._c10d_functional.wait_tensor(pending[0])
 
     def test_nothing_to_take_out(self) -> None:
         """A graph without a wait is refused."""
         with self.assertRaisesRegex(UsageError, "no wait_tensor"):
-            without_waits(traced(lambda t: t + 1))
+            strip_waits(traced(lambda t: t + 1))
 
 
 class WaitForWorksTest(GraphTest):
-    """The function ``wait_for_works``, on traced graphs."""
+    """The function ``insert_waits``, on traced graphs."""
 
     def test_plain(self) -> None:
         """A wait is added behind each plain collective that has none, so that a second call adds nothing."""
         module = traced(in_place)
-        self.assertEqual(wait_for_works(module), 3)
+        self.assertEqual(insert_waits(module), 3)
         self.check(module)
-        self.assertEqual(wait_for_works(module), 0)
+        self.assertEqual(insert_waits(module), 0)
         self.assertEqual(module.code.count(".wait()"), 3)
         self.assertEqual([one.shape for one in module(torch.ones(4))], [(4,)] * 4)
 
     def test_functional(self) -> None:
         """Functional collectives get no further wait."""
         module = traced(reduced_twice)
-        self.assertEqual(wait_for_works(module), 0)
+        self.assertEqual(insert_waits(module), 0)
 
 
 if __name__ == "__main__":

@@ -17,8 +17,8 @@ from harness.graphs import (
     collectives_of,
     communication_bytes,
     count_collectives,
+    strip_waits,
     summarize_collectives,
-    without_waits,
 )
 from harness.ranks.local import rank
 
@@ -104,7 +104,7 @@ class CollectivesTest(unittest.TestCase):
         """A collective whose result is read too early is marked in its value and in the table."""
         graph = traced(lambda tensor: funcol.all_reduce(tensor, "sum", dist.group.WORLD) * 2)
         self.assertEqual([each.waited for each in collectives_of(graph)], [True])
-        broken = without_waits(graph)
+        broken = strip_waits(graph)
         self.assertEqual([each.waited for each in collectives_of(broken)], [False])
         self.assertIn("NO", summarize_collectives(broken))
 

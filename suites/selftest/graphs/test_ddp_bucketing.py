@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from harness.errors import UsageError
 from harness.examples import bounded
 from harness.graphs.ddp_bucketing import (
-    CALLER,
     DOCUMENTED,
+    MODEL_OUTPUT,
     Deviations,
     Step,
     Weight,
@@ -23,7 +23,8 @@ def chain(*weights: tuple[Weight, ...]) -> list[Step]:
     """Steps each of which reads the one before; the caller reads the last."""
     last = len(weights) - 1
     return [
-        Step(each, readers=(CALLER if index == last else index + 1,)) for index, each in enumerate(weights)
+        Step(each, readers=(MODEL_OUTPUT if index == last else index + 1,))
+        for index, each in enumerate(weights)
     ]
 
 
@@ -85,18 +86,20 @@ class ExamplesTest(unittest.TestCase):
 
     def test_by_keyword(self) -> None:
         """A parameter that is given by keyword counts like any other."""
-        steps = [Step(of(4), readers=(1,)), Step((), aside=of(7), readers=(CALLER,))]
+        steps = [Step(of(4), readers=(1,)), Step((), aside=of(7), readers=(MODEL_OUTPUT,))]
         self.check(steps, ["7", "4"])
 
     def test_useless_pieces(self) -> None:
         """A full bucket whose results nobody reads takes further steps until somebody does."""
         steps = [
-            Step(of(8), readers=(1, CALLER)),
+            Step(of(8), readers=(1, MODEL_OUTPUT)),
             Step(of(7), readers=(2,)),
             Step(of(6)),
         ]
         self.check(steps, ["6 7 8"])
-        self.check([Step(of(11), readers=(1,)), *steps[1:2], Step(of(6), readers=(CALLER,))], ["6", "7 11"])
+        self.check(
+            [Step(of(11), readers=(1,)), *steps[1:2], Step(of(6), readers=(MODEL_OUTPUT,))], ["6", "7 11"]
+        )
 
     def test_deviations(self) -> None:
         """Each deviation from the documentation changes the buckets by itself."""
@@ -105,7 +108,7 @@ class ExamplesTest(unittest.TestCase):
             chain((tied,), (tied, tied)), ["tied tied", "tied"], 10, 5, Deviations(counts_each_use=True)
         )
         self.check(chain(of(4), (ignored,)), ["ignored", "4"], 10, 5, Deviations(counts_ignored=True))
-        steps = [Step(of(4), readers=(1,)), Step((), aside=of(7), readers=(CALLER,))]
+        steps = [Step(of(4), readers=(1,)), Step((), aside=of(7), readers=(MODEL_OUTPUT,))]
         self.check(steps, ["4"], 10, 5, Deviations(misses_aside=True))
 
     def test_mistakes(self) -> None:
@@ -130,7 +133,9 @@ def models(draw: st.DrawFn) -> list[Step]:
         Step(
             tuple(draw(st.lists(weights, max_size=3))),
             tuple(draw(st.lists(weights, max_size=1))),
-            tuple(sorted(draw(st.sets(st.sampled_from([*range(index + 1, count), CALLER]), max_size=3)))),
+            tuple(
+                sorted(draw(st.sets(st.sampled_from([*range(index + 1, count), MODEL_OUTPUT]), max_size=3)))
+            ),
         )
         for index in range(count)
     ]

@@ -9,7 +9,7 @@ import torch
 from torch.testing._internal.two_tensor import TwoTensor
 
 from harness import TestCase
-from harness.graphs.copies import Copier
+from harness.graphs.input_copies import Copier
 from harness.graphs.module_restoring import is_restorable, restore
 from harness.graphs.rebindings import module_tensors
 

@@ -1,4 +1,4 @@
-"""``Verified``: the graphs that its properties return."""
+"""``VerificationResult``: the graphs that its properties return."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from harness import TestCase
 from harness.graphs.capture import CapturedGraph, Role
-from harness.graphs.verified import Verified
+from harness.graphs.verified import VerificationResult
 
 
 def captured(role: Role, function: Callable[[torch.Tensor], torch.Tensor] = torch.sin) -> CapturedGraph:
@@ -19,11 +19,11 @@ def captured(role: Role, function: Callable[[torch.Tensor], torch.Tensor] = torc
 
 
 class VerifiedTest(TestCase):
-    """The properties of a ``Verified``."""
+    """The properties of a ``VerificationResult``."""
 
     def test_training(self) -> None:
         """Each property returns the graph of its role, and its text starts with the role."""
-        verified = Verified(
+        verified = VerificationResult(
             (captured("joint", torch.neg), captured("forward"), captured("backward", torch.cos)),
             returned=None,
         )
@@ -39,7 +39,7 @@ class VerifiedTest(TestCase):
 
     def test_inference(self) -> None:
         """Without a backward the inference graph is the forward, and the other graphs are missing."""
-        verified = Verified((captured("inference"),), returned=None)
+        verified = VerificationResult((captured("inference"),), returned=None)
         self.assertIsNotNone(verified.forward)
         self.assertTrue(verified.forward_text.startswith("inference("))
         self.assertIsNone(verified.backward)
@@ -49,7 +49,7 @@ class VerifiedTest(TestCase):
     def test_several_graphs(self) -> None:
         """Of several graphs with one role the last is returned."""
         first, last = captured("forward"), captured("forward", torch.cos)
-        verified = Verified((first, captured("backward"), last), returned=None)
+        verified = VerificationResult((first, captured("backward"), last), returned=None)
         self.assertIs(verified.graph("forward"), last)
         self.assertIs(verified.graph("inference", "forward"), last)
         self.assertIn("cos", verified.forward_text)
@@ -57,7 +57,7 @@ class VerifiedTest(TestCase):
 
     def test_no_graph(self) -> None:
         """Where nothing was compiled there is no graph."""
-        verified = Verified((), returned=3)
+        verified = VerificationResult((), returned=3)
         self.assertEqual((verified.forward, verified.forward_text, verified.returned), (None, "", 3))
 
 

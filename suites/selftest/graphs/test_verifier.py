@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from harness import UsageError
-from harness.graphs import Differs, UnbackedSize, nop, verify_aot
+from harness.graphs import MismatchError, UnbackedSize, nop, verify_aot
 from harness.graphs.verifier import add_note, require_known
 from suites.selftest.graphs.verifying import (
     VerifyTestCase,
@@ -87,12 +87,12 @@ class RefusedTest(VerifyTestCase):
 
 
 class ReportTest(VerifyTestCase):
-    """What ``Differs`` and the notes on errors say."""
+    """What ``MismatchError`` and the notes on errors say."""
 
     def test_differences(self) -> None:
-        """``Differs`` has the differences that its message lists, a line each."""
+        """``MismatchError`` has the differences that its message lists, a line each."""
         double = on_outputs(put(1, lambda output: 2 * output))
-        with self.assertRaises(Differs) as caught:
+        with self.assertRaises(MismatchError) as caught:
             verify_aot(writes, inputs(), front_end=double)
         lines = [f"  {difference}" for difference in caught.exception.differences]
         self.assertGreater(len(lines), 0)

@@ -7,7 +7,7 @@ import unittest
 from harness.outcomes import Status
 from harness.record import TestRecord
 from harness.report.base import RunInfo
-from harness.report.closing import closing_lines, failure_lines
+from harness.report.console_lines import closing_lines, failure_lines
 from harness.report.races import Race, races
 from harness.report.summary import summarise
 

@@ -117,8 +117,8 @@ class VerdictTestCase(unittest.TestCase):
     def _check_row(self, row: Row) -> None:
         test = case_of(row)
         requirements = r.requirements_of(type(test), "test_it")
-        occasion = r.occasion_from(row.environ, world_size=row.world_size)
-        verdicts = [outcome(test), r.reason_to_skip(test), r.unmet(requirements, row.facts, occasion)]
+        run_facts = r.run_facts_from(row.environ, world_size=row.world_size)
+        verdicts = [outcome(test), r.reason_to_skip(test), r.unmet(requirements, row.facts, run_facts)]
         if row.expected is None:
             self.assertEqual(verdicts, [None] * 3)
             sandcastle = wishes_from(row.environ).sandcastle

@@ -166,7 +166,7 @@ class KindsTest(VerdictTestCase):
     def test_an_unknown_nccl_version_is_no_reason_to_skip(self) -> None:
         """Where torch does not tell its NCCL version, the requirement of one is met."""
         facts = r.MachineFacts(accelerators=(("cuda", 1),), backends=frozenset({"nccl"}))
-        self.assertIsNone(NcclVersion(version=(9,), reason="x").unmet(facts, r.Occasion()))
+        self.assertIsNone(NcclVersion(version=(9,), reason="x").unmet(facts, r.RunFacts()))
 
 
 class NeedsTorchTest(unittest.TestCase):
@@ -184,12 +184,12 @@ class NeedsTorchTest(unittest.TestCase):
                     name
                     for facts in (CPU, CUDA_4, ROCM)
                     for size in (None, 2)
-                    for name in _read_by(requirement, facts, r.Occasion(world_size=size))
+                    for name in _read_by(requirement, facts, r.RunFacts(world_size=size))
                 }
                 self.assertEqual(kind.needs_torch, bool(read - {"platform", "memory_mb", "modules"}), read)
 
 
-def _read_by(requirement: Requirement, facts: r.MachineFacts, occasion: r.Occasion) -> set[str]:
+def _read_by(requirement: Requirement, facts: r.MachineFacts, run_facts: r.RunFacts) -> set[str]:
     """The names of the facts that a check reads."""
     names = {field.name for field in dataclasses.fields(facts)}
     read = set()
@@ -201,7 +201,7 @@ def _read_by(requirement: Requirement, facts: r.MachineFacts, occasion: r.Occasi
             return super().__getattribute__(name)
 
     noting = Noting(**{name: getattr(facts, name) for name in names})
-    requirement.unmet(noting, occasion)
+    requirement.unmet(noting, run_facts)
     return read
 
 

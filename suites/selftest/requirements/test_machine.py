@@ -1,16 +1,16 @@
-"""Self-tests of harness.requirements.machine: facts of a machine, and occasions read from an environment."""
+"""Self-tests of harness.requirements.machine: facts of a machine, and run_facts read from an environment."""
 
 from __future__ import annotations
 
 import unittest
 from dataclasses import replace
 
-from harness.requirements import MachineFacts, Occasion, occasion_from
+from harness.requirements import MachineFacts, RunFacts, run_facts_from
 from harness.requirements.machine import wishes_from
 from suites.selftest.requirements.sample_machines import CPU, CUDA_2, MAC
 
 # A run on one host, without wishes.
-ALONE = Occasion(hosts=1)
+ALONE = RunFacts(hosts=1)
 MIXED = MachineFacts(accelerators=(("cuda", 2), ("mps", 5)), modules=(("numpy", True), ("absent", False)))
 
 
@@ -60,19 +60,20 @@ class OccasionTest(unittest.TestCase):
     def test_world_size_and_backend(self) -> None:
         """What the caller knows comes before the variables; backends are in lower case."""
         environ = {"WORLD_SIZE": "3", "BACKEND": "MPI"}
-        self.assertEqual(occasion_from(environ), replace(ALONE, world_size=3, backend="mpi"))
+        self.assertEqual(run_facts_from(environ), replace(ALONE, world_size=3, backend="mpi"))
         self.assertEqual(
-            occasion_from(environ, world_size=2, backend="Gloo"), replace(ALONE, world_size=2, backend="gloo")
+            run_facts_from(environ, world_size=2, backend="Gloo"),
+            replace(ALONE, world_size=2, backend="gloo"),
         )
-        self.assertEqual(occasion_from({"WORLD_SIZE": "", "BACKEND": ""}), ALONE)
+        self.assertEqual(run_facts_from({"WORLD_SIZE": "", "BACKEND": ""}), ALONE)
 
     def test_a_world_size_that_is_no_positive_number(self) -> None:
         """Such a WORLD_SIZE is an error where it is needed, and is not looked at where the caller knows."""
         for text in ("three", "0", "-2", "1.5"):
             with self.subTest(text=text):
                 with self.assertRaisesRegex(ValueError, "WORLD_SIZE is .*set it to the number of ranks"):
-                    occasion_from({"WORLD_SIZE": text})
-                self.assertEqual(occasion_from({"WORLD_SIZE": text}, world_size=2).world_size, 2)
+                    run_facts_from({"WORLD_SIZE": text})
+                self.assertEqual(run_facts_from({"WORLD_SIZE": text}, world_size=2).world_size, 2)
 
 
 if __name__ == "__main__":

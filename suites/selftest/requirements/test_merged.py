@@ -98,7 +98,7 @@ class UnmetTest(unittest.TestCase):
 
     def test_a_sandcastle_passes_over_some_requirements_only(self) -> None:
         """Only a requirement that passes in a sandcastle counts as met there."""
-        sandcastle = r.Occasion(sandcastle=True)
+        sandcastle = r.RunFacts(sandcastle=True)
         for passes, expected in ((True, None), (False, "never")):
             with self.subTest(passes_in_sandcastle=passes):
                 requirements = r.merge([Skipped(reason="never", passes_in_sandcastle=passes)])

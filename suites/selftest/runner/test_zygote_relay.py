@@ -7,9 +7,9 @@ import socket
 import threading
 import unittest
 
+from harness.hosts.agent_session import Link
 from harness.hosts.connection import Connection
 from harness.hosts.hosts import Host
-from harness.hosts.link import Link
 from harness.hosts.messages import (
     ZYGOTE,
     Claim,

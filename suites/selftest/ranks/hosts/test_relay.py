@@ -8,9 +8,9 @@ import unittest
 from dataclasses import replace
 
 from harness.errors import LaunchError
+from harness.hosts.agent_session import Link
 from harness.hosts.connection import Connection
 from harness.hosts.hosts import Host
-from harness.hosts.link import Link
 from harness.hosts.messages import (
     Began,
     Data,

@@ -1,4 +1,4 @@
-"""Self-tests of harness.report.picture: what is drawn lies within the drawing, and is told as text too."""
+"""Tests that what is drawn lies within the drawing, and is told as text too."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import harness.report.picture
+import harness.report.communication_picture
 from harness.calls import Call
 from harness.outcomes import Status
 from harness.record import RankRecord
-from harness.report.lanes import lanes
-from harness.report.picture import picture_html
+from harness.report.communication_layout import lanes
+from harness.report.communication_picture import picture_html
 from suites.selftest.communication.samples import call, making, receive, send, waits_for_key
 from suites.selftest.report.runs import NASTY
 
-STYLE = Path(harness.report.picture.__file__).parent / "templates" / "report.css"
+STYLE = Path(harness.report.communication_picture.__file__).parent / "templates" / "report.css"
 OVER: dict[str, Any] = {"state": "ended"}
 PAIR = (0, 1)
 

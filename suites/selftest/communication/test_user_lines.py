@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from harness.communication.call_log import LOG_BYTES, CallLog
-from harness.communication.places import ObjectCall, Places, know
+from harness.communication.user_lines import ObjectCall, Places, know
 
 C10D = "/venv/site-packages/torch/distributed/distributed_c10d.py"
 FSDP = "/venv/site-packages/torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py"
@@ -40,7 +40,7 @@ class PlacesTest(unittest.TestCase):
     def test_users_line(self) -> None:
         """The innermost frame of the user's, below which only torch is."""
         function_in("/home/me/t.py", "step")(lambda: function_in(C10D)(self.inside))
-        self.assertEqual(self.places.last, f"test_places.py:{_line(self.test_users_line, 2)} in <lambda>")
+        self.assertEqual(self.places.last, f"test_user_lines.py:{_line(self.test_users_line, 2)} in <lambda>")
         self.assertFalse(self.places.by_library)
 
     def inside(self) -> None:

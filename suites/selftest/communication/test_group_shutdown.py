@@ -20,7 +20,7 @@ import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
 from harness.cases.dynamo import DynamoDistributedMultiProcTestCase, _dynamo_dist_per_rank_init
-from harness.communication import leaving
+from harness.communication import group_shutdown
 from harness.communication.tap_state import Taps
 from suites.selftest.cases import dtensor_bodies
 
@@ -141,7 +141,7 @@ class UnitTest(unittest.TestCase):
         """A group without backends, out of whose making the rank has come."""
         store = dist.PrefixStore("0/", self.store)
         group = dist.ProcessGroup(store, rank, size)
-        made = leaving.noting(lambda: (group, store), self.taps)()
+        made = group_shutdown.noting(lambda: (group, store), self.taps)()
         self.assertEqual(made, (group, store))
         c10d._world.pg_map[group] = ("gloo", store)
         self.addCleanup(c10d._world.pg_map.pop, group)
@@ -157,7 +157,7 @@ class UnitTest(unittest.TestCase):
             wait(*args)
 
         first = self.group(0)
-        shutdown = leaving.awaiting(lambda group: seen.put("left"), self.taps)
+        shutdown = group_shutdown.awaiting(lambda group: seen.put("left"), self.taps)
         thread = threading.Thread(target=shutdown, args=(first,))
         with mock.patch.object(dist.PrefixStore, "wait", waits):
             thread.start()
@@ -171,11 +171,11 @@ class UnitTest(unittest.TestCase):
         alone, both, lost = self.group(0, 1), self.group(0), self.group(0, 3)
         self.group(1)
         left: list[Any] = []
-        shutdown = leaving.awaiting(left.append, self.taps)
+        shutdown = group_shutdown.awaiting(left.append, self.taps)
         with mock.patch.object(dist.PrefixStore, "wait", side_effect=AssertionError("waits")):
             shutdown(alone)
             shutdown(both)
-            dist.PrefixStore("0/", self.store).delete_key(f"{leaving.CAME_OUT}0")
+            dist.PrefixStore("0/", self.store).delete_key(f"{group_shutdown.CAME_OUT}0")
             shutdown(lost)
             shutdown(mock.sentinel.unknown)
             self.taps.recorder = None
@@ -188,14 +188,14 @@ class UnitTest(unittest.TestCase):
             self.store = dist.FileStore(f"{directory}/store", 2)
             group, left = self.group(0), list[Any]()
         with mock.patch.object(dist.PrefixStore, "check", side_effect=AssertionError("looks for it")):
-            leaving.awaiting(left.append, self.taps)(group)
+            group_shutdown.awaiting(left.append, self.taps)(group)
         self.assertEqual(left, [group])
 
     def test_a_member_that_never_comes(self) -> None:
         """The group is shut down in the end."""
         group, left = self.group(0), list[Any]()
-        with mock.patch.object(leaving, "MOST", timedelta(milliseconds=1)):
-            leaving.awaiting(left.append, self.taps)(group)
+        with mock.patch.object(group_shutdown, "MOST", timedelta(milliseconds=1)):
+            group_shutdown.awaiting(left.append, self.taps)(group)
         self.assertEqual(left, [group])
 
     def test_a_store_of_the_test(self) -> None:
@@ -205,7 +205,7 @@ class UnitTest(unittest.TestCase):
             """Has no methods."""
 
         store = Own()
-        leaving.noting(lambda: (dist.ProcessGroup(store, 0, 2), store), self.taps)()
+        group_shutdown.noting(lambda: (dist.ProcessGroup(store, 0, 2), store), self.taps)()
 
 
 if __name__ == "__main__":

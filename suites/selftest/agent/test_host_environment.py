@@ -8,7 +8,7 @@ import unittest
 from dataclasses import replace
 from pathlib import Path
 
-from harness.agent.surroundings import Scratch, interface_of, on_this_host, variables
+from harness.agent.host_environment import Scratch, interface_of, on_this_host, variables
 from harness.errors import LaunchError
 from harness.protocol import Launch, ModuleRef
 from harness.ranks.hosts.relay import TOKEN_FILE

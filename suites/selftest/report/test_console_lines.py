@@ -1,4 +1,4 @@
-"""Self-tests of harness.report.closing: the lines about a failure and the lines at the end of a run."""
+"""Self-tests of harness.report.console_lines: the lines about a failure and the lines at the end of a run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from harness.outcomes import Status
 from harness.record import TestRecord
 from harness.report.base import RunInfo
-from harness.report.closing import (
+from harness.report.console_lines import (
     MAX_OUTPUT_LINES,
     MAX_WARNINGS,
     closing_lines,

@@ -10,7 +10,7 @@ from torch.nn.parameter import is_lazy
 from torch.testing._internal.two_tensor import TwoTensor
 
 from harness import TestCase, UsageError
-from harness.graphs.copies import Copier
+from harness.graphs.input_copies import Copier
 
 
 def grown(*shape: int) -> torch.Tensor:

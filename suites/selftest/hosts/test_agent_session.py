@@ -7,10 +7,10 @@ import threading
 import time
 import unittest
 
+from harness.hosts.agent_session import Link, connect
 from harness.hosts.connection import Connection, listen
 from harness.hosts.handshake import Purpose
 from harness.hosts.hosts import Host
-from harness.hosts.link import Link, connect
 from harness.hosts.listener import Listener
 from harness.hosts.loop import Loop
 from harness.hosts.messages import End, Message, Ping, Pong, Settled, encode

@@ -6,7 +6,7 @@ import unittest
 from dataclasses import replace
 
 from harness.calls import Call
-from harness.communication.absence import absence, decisive, in_a_cycle
+from harness.communication.missing_ranks import decisive, in_a_cycle, missing_ranks
 from harness.communication.wait_graph import Waiting
 from suites.selftest.communication.samples import call, receive, waits_for_key
 
@@ -66,7 +66,7 @@ class AbsenceTest(unittest.TestCase):
         self, calls: dict[int, list[Call]], each: dict[int, Waiting], *left: int
     ) -> tuple[int, ...] | None:
         """The odd ranks."""
-        found = absence(calls, each, left)
+        found = missing_ranks(calls, each, left)
         return None if found is None else found.odd
 
     def test_missing(self) -> None:

@@ -12,14 +12,14 @@ import torch.distributed as dist
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from harness.communication import taps
-from harness.communication.rehearsal import ROUNDS, rehearse
+from harness.communication.warm_up import ROUNDS, warm_up
 
 # What runs at the first calls of each rank.
 FIRST = {
     *("harness.communication.recorder.makes_group", "harness.communication.recorder.uses_store"),
     *("harness.communication.recorder.began", "harness.communication.recorder.waited"),
-    *("harness.communication.known_groups.find", "harness.communication.places._text"),
-    *("harness.communication.places._find_owner", "harness.communication.signatures.signature_of"),
+    *("harness.communication.known_groups.find", "harness.communication.user_lines._text"),
+    *("harness.communication.user_lines._find_owner", "harness.communication.signatures.signature_of"),
     *("harness.communication.call_log.text", "harness.communication.call_log.begin"),
     *("harness.communication.call_log.end", "harness.frames.place", "harness.calls.to_json"),
 }
@@ -41,7 +41,7 @@ class Noted(TorchDispatchMode):  # type: ignore[misc]  # torch is not followed
 
 
 class RehearsalTest(unittest.TestCase):
-    """What ``rehearse`` runs, and what it leaves alone."""
+    """What ``warm_up`` runs, and what it leaves alone."""
 
     def test_what_runs(self) -> None:
         """All that the first calls of a rank run is run often enough to be specialised."""
@@ -56,7 +56,7 @@ class RehearsalTest(unittest.TestCase):
         before = sys.getprofile()
         sys.setprofile(note)
         try:
-            rehearse.__wrapped__()
+            warm_up.__wrapped__()
         finally:
             sys.setprofile(before)
         self.assertEqual({name for name in FIRST if runs.get(name, 0) < ROUNDS}, set())
@@ -68,7 +68,7 @@ class RehearsalTest(unittest.TestCase):
         recorder, group = state.recorder, dist.is_initialized()
         with Noted() as noted:
             torch.ones(1)
-            rehearse.__wrapped__()
+            warm_up.__wrapped__()
         self.assertEqual(noted.operators, ["aten.ones.default"])
         self.assertIs(state.recorder, recorder)
         self.assertEqual(dist.is_initialized(), group)

@@ -1,4 +1,4 @@
-"""Self-tests of harness.report.lanes: which column has what, what is wrong, where ranks stand."""
+"""Tests which column of the picture has what, what is told to be wrong in it, and where ranks stand."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from harness.calls import Call, Kind
 from harness.outcomes import Status
 from harness.record import MOST_CALLS, RankRecord
-from harness.report.lanes import FEWEST_SHOWN, MOST_LANES, Lanes, lanes
+from harness.report.communication_layout import FEWEST_SHOWN, MOST_LANES, Lanes, lanes
 from suites.selftest.communication.samples import call, making, receive, send, waits_for_key
 
 

@@ -10,7 +10,7 @@ from harness.configuration.configuration import Configuration, Given
 from harness.configuration.override import Override, Quarantine, Reruns, Rule
 from harness.outcomes import Status
 from harness.record import TestRecord
-from harness.runner.rules import applied, judged, notices, reruns_of, rules_of
+from harness.runner.applied_overrides import applied, judged, notices, reruns_of, rules_of
 from harness.runner.unit import Demand, of_id
 from harness.settings import EnvVar
 

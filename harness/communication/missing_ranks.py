@@ -1,4 +1,4 @@
-"""``absence``: who does not come to a collective in which others wait, and which of both sides is odd. Pure.
+"""``missing_ranks``: who does not come to a collective in which others wait, and which side is odd. Pure.
 
 A collective that most members have called is missed by the others; one that only a minority has called, while
 nobody else ever will, is one too many. A member that is held up by something else is not to blame for either.
@@ -17,7 +17,7 @@ from harness.communication.wait_graph import Waiting
 
 
 @dataclass(frozen=True, slots=True)
-class Absence:
+class MissingRanks:
     """A collective that will never be complete, the members that are missing, and the odd ones.
 
     ``superfluous``: those who have called it are odd, and else the missing ones. ``disputed``: other
@@ -41,12 +41,14 @@ class Absence:
         return len(self.odd) - len(others)
 
 
-def absence(calls: CallsByRank, waiting: Mapping[int, Waiting], left: Collection[int]) -> Absence | None:
+def missing_ranks(
+    calls: CallsByRank, waiting: Mapping[int, Waiting], left: Collection[int]
+) -> MissingRanks | None:
     """The first collective that tells who is odd, or the surest, where several tell it otherwise; else None.
 
     ``left`` are the ranks that have come to the end of their test, or are gone.
     """
-    found = [*_absences(calls, waiting, left)]
+    found = [*_missing_ranks(calls, waiting, left)]
     if len({each.odd for each in found}) > 1:
         order = {id(each): _order(each, calls, waiting) for each in found}
         found = [each for each in found if order[id(each)] is not _Order.AS_OTHERS] or found
@@ -57,7 +59,9 @@ def absence(calls: CallsByRank, waiting: Mapping[int, Waiting], left: Collection
     return found[0] if len({each.odd for each in found}) == 1 else None
 
 
-def _absences(calls: CallsByRank, waiting: Mapping[int, Waiting], left: Collection[int]) -> Iterator[Absence]:
+def _missing_ranks(
+    calls: CallsByRank, waiting: Mapping[int, Waiting], left: Collection[int]
+) -> Iterator[MissingRanks]:
     """All collectives of which one side is odd, in the order in which they began."""
     needs, suspects = needed(waiting), set(decisive(waiting))
     for row in rows(calls):
@@ -69,7 +73,7 @@ def _absences(calls: CallsByRank, waiting: Mapping[int, Waiting], left: Collecti
             continue
         for ranks, others, superfluous in ((missing, row.calls, False), (row.calls, missing, True)):
             if _are_odd(set(ranks), len(others), suspects):
-                yield Absence(row, tuple(missing), superfluous)
+                yield MissingRanks(row, tuple(missing), superfluous)
                 break
 
 
@@ -81,7 +85,7 @@ class _Order(enum.Enum):
     AGAINST_OTHERS = 2
 
 
-def _order(found: Absence, calls: CallsByRank, waiting: Mapping[int, Waiting]) -> _Order:
+def _order(found: MissingRanks, calls: CallsByRank, waiting: Mapping[int, Waiting]) -> _Order:
     """How the order of the missing ranks, if it is they who are odd, compares with that of other ranks."""
     if found.superfluous or not all(rank in waiting for rank in found.missing):
         return _Order.UNKNOWN

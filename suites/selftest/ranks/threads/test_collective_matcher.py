@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import unittest
 
-from harness.ranks.threads.meeting import CollectiveMatcher, MismatchError
+from harness.ranks.threads.collective_matcher import CollectiveMatcher, MismatchError
 
 # Seconds for another thread to reach a point; only a broken test waits this long.
 ARRIVAL_S = 300.0

@@ -77,11 +77,11 @@ _FILE, _SOURCE = "/rehearsed/test_x.py", "def test_x(calls):\n    calls()"
 def prepare_forks() -> None:
     """Prepares what records calls in all processes that are forked from this one, if they can communicate."""
     if taps.prepare() is not None:
-        rehearse()
+        warm_up()
 
 
 @functools.cache
-def rehearse() -> None:
+def warm_up() -> None:
     """Records calls in a log that is thrown away, some times each; once in a process.
 
     No operator runs, and nothing of torch's own state is changed.

@@ -10,10 +10,10 @@ from unittest import mock
 
 import psutil
 
-from harness.ranks.processes import room
+from harness.ranks.processes import launch_limits
 from harness.system import control_group
 
-MANY = room.FEW + 1
+MANY = launch_limits.FEW + 1
 
 
 class RoomTest(unittest.TestCase):
@@ -27,7 +27,7 @@ class RoomTest(unittest.TestCase):
             ((1024, resource.RLIM_INFINITY), "the limit is 1024: raise it (ulimit -n)"),
         ):
             with self.subTest(limits), mock.patch.object(resource, "getrlimit", return_value=limits):
-                text = room.why_no_descriptors(256, error)
+                text = launch_limits.why_no_descriptors(256, error)
                 self.assertIn("no descriptors for 256 ranks: [Errno 24] Too many open files", text)
                 self.assertTrue(text.endswith(says), text)
 
@@ -35,7 +35,7 @@ class RoomTest(unittest.TestCase):
         """The limit of the control group counts, where there is one; few ranks are not counted."""
         for left, ranks, says in (
             (10, MANY, f"{MANY} ranks are as many processes, and there is room for 10 more: raise pids.max"),
-            (0, room.FEW, ""),
+            (0, launch_limits.FEW, ""),
             (MANY, MANY, ""),
             (None, MANY, ""),
         ):
@@ -44,7 +44,7 @@ class RoomTest(unittest.TestCase):
                 mock.patch.object(control_group, "processes_left", return_value=left),
                 mock.patch.object(os, "getuid", return_value=0),
             ):
-                text = room.why_no_processes(ranks)
+                text = launch_limits.why_no_processes(ranks)
                 self.assertIn(says, text)
                 self.assertEqual(bool(says), bool(text))
 
@@ -64,7 +64,7 @@ class RoomTest(unittest.TestCase):
                 mock.patch.object(control_group, "processes_left", return_value=None),
                 mock.patch.object(psutil, "process_iter", return_value=processes),
             ):
-                text = room.why_no_processes(MANY)
+                text = launch_limits.why_no_processes(MANY)
                 self.assertIn(says, text)
                 self.assertEqual(bool(says), bool(text))
 

@@ -12,7 +12,7 @@ from html import escape
 
 from harness.calls import Call, Kind
 from harness.outcomes import ranks_text
-from harness.report.lanes import DIFFERS, OPEN, UNMATCHED, Cell, Lane, Lanes, Meeting
+from harness.report.communication_layout import DIFFERS, OPEN, UNMATCHED, Cell, Lane, Lanes, Meeting
 from harness.report.text import visible
 
 # In units of SVG, which are pixels. Letters are those of fonts of 11 and 10 pixels in which all are equally

@@ -2,7 +2,7 @@
 
 Columns are no times: calls take microseconds and a hang takes seconds. A rank's calls stand in its order, and
 those that belong together in one column, except where ranks made them in different orders. Pure;
-``picture.py`` draws it.
+``communication_picture.py`` draws it.
 """
 
 from __future__ import annotations
