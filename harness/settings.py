@@ -113,6 +113,10 @@ class EnvVar:
     # Set in workers of run_tests.py for a test whose deadline a configuration file decides, by an override.
     # Users do not set it.
     TEST_TIMEOUT = "HARNESS_TEST_TIMEOUT"
+    # Set in workers of run_tests.py --record-map: the directory in which processes note which files tests
+    # execute, and the test that runs. Users do not set them.
+    EXECUTED = "HARNESS_EXECUTED"
+    RUNNING_TEST = "HARNESS_RUNNING_TEST"
 
 
 # Harness CI, a build service, sets dozens of variables named HARNESS_..., these always.

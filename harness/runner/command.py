@@ -17,7 +17,15 @@ from pathlib import Path
 from harness.hosts.hosts import from_text
 from harness.record import TestRecord
 from harness.report.summary import Summary, summarise
-from harness.runner import capacity, collection, exit_codes, found_tests, further_targets, run_files
+from harness.runner import (
+    affected_tests,
+    capacity,
+    collection,
+    exit_codes,
+    found_tests,
+    further_targets,
+    run_files,
+)
 from harness.runner import timings as timings_file
 from harness.runner.applied_overrides import reruns_of
 from harness.runner.default_tests import default_names
@@ -149,7 +157,7 @@ def _run(
             )
         )
         stack.enter_context(workers)
-        return _drive(invocation, found, session, taken, reporters, record_keeper, interrupts)
+        return _drive(invocation, found, session, taken, reporters, record_keeper, interrupts, directory)
 
 
 def _other_hosts(invocation: Invocation, setup: Setup, paths: Sequence[str]) -> OtherHosts | None:
@@ -192,6 +200,7 @@ def _drive(
     reporters: Reporters,
     record_keeper: Journal | None,
     interrupts: Interrupts,
+    directory: Path | None,
 ) -> int:
     """Runs the session and writes the reports, also where the session itself raises."""
     began_s = time.monotonic()
@@ -209,6 +218,7 @@ def _drive(
         if record_keeper is not None:
             record_keeper.end(summary.exit_code, time.time(), summary.messages)
         timings_file.keep(invocation.state.timings, session.records, found.there)
+        affected_tests.keep(invocation, directory, session.records, found.there)
     return _exit_code(invocation, session, summary, reporters, broken)
 
 
@@ -258,6 +268,8 @@ def _exit_code(
 
 
 def _setup(invocation: Invocation, found: Found, directory: Path | None) -> Setup:
+    options = invocation.fork_options(directory)
+    noted = affected_tests.recording(invocation, directory)
     return Setup(
         units={unit.id: unit for unit in found.selected.units},
         timings=found.timings,
@@ -266,7 +278,7 @@ def _setup(invocation: Invocation, found: Found, directory: Path | None) -> Setu
         ),
         devices=found.devices or DeviceSet(),
         limits=invocation.limits,
-        options=invocation.fork_options(directory),
+        options=replace(options, environ={**options.environ, **noted}),
         known=found.known,
         isolate=invocation.options.isolate,
         seed=invocation.settings.seed,

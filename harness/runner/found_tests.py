@@ -14,7 +14,7 @@ from harness.conformance.known import stale
 from harness.outcomes import Status
 from harness.record import TestRecord
 from harness.report.text import count
-from harness.runner import collection, discovery, earlier_run, further_targets
+from harness.runner import affected_tests, collection, discovery, earlier_run, further_targets
 from harness.runner import timings as timings_file
 from harness.runner.applied_overrides import applied, rules_of
 from harness.runner.applied_overrides import notices as rule_notices
@@ -74,6 +74,8 @@ def find(
     modules = _modules(invocation, want, zygote_owner, torch_file, notices.append)
     selected, notice = _chosen(invocation, want, modules)
     notices += notice
+    selected, words = affected_tests.narrowed(invocation, selected, want.sources)
+    notices += words
     rules, notice = _rules(invocation, selected.units, shard)
     notices += notice
     units = (applied(unit, rules.get(unit.id)) for unit in selected.units)
@@ -163,6 +165,8 @@ def _everything(options: argparse.Namespace) -> bool:
         options.include,
         options.exclude,
         options.shard,
+        options.changed,
+        options.affected_by,
     )
     return not any(parts) and not options.last_failed and options.resume is None
 

@@ -135,6 +135,14 @@ def _selection(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="only what failed in the last run, and as it was run: --slow, --drop-in, --ranks and the like",
     )
+    add("--changed", metavar="REV", nargs="?", const="HEAD",
+        help="only tests that what has changed in this git repository since it left REV can affect (default: "
+        "what is not committed), by the map of --record-map; of what the map does not know, all tests; "
+        "NAMEs go before it, or --changed=REV")  # fmt: skip
+    add("--affected-by", metavar="FILE", action="append", default=[],
+        help="only tests that a change of FILE, the project's or torch/..., can affect; repeatable")  # fmt: skip
+    add("--record-map", action="store_true",
+        help="note which files each test executes, in workers and ranks, and add it to the map")  # fmt: skip
     add(
         "--shard", metavar="I/N", help="only part I of N, counted from 1; without it the environment is asked"
     )

@@ -3,6 +3,7 @@
 .harness/                      HARNESS_STATE_DIR, in the working directory unless set
     cache/tests-<key>.json     the cache of known tests
     timings.json               how long tests took here, for the order of the next run
+    impact.json.gz             which files tests execute, by --record-map
     latest                     the path of the last run's directory
     runs/<date>-<pid>/         journal, reports, logs of a run that named no --report-dir
 """
@@ -42,6 +43,11 @@ class StateDirectory:
     def timings(self) -> Path:
         """The file with the times of tests in earlier runs here."""
         return self.path / "timings.json"
+
+    @property
+    def impact_map(self) -> Path:
+        """The file with the files that tests execute."""
+        return self.path / "impact.json.gz"
 
     def latest(self) -> Path | None:
         """The directory of the last run; None where it is unknown or has been removed."""

@@ -21,6 +21,7 @@ from typing import NoReturn
 from harness import coverage_hook
 from harness.conformance import cells
 from harness.errors import InterruptReport, RankTestError
+from harness.impact import recorder
 from harness.outcomes import Status
 from harness.record import to_json
 from harness.report.failure import debugger_hint
@@ -183,9 +184,9 @@ class BatchRunner:
         """Tears down fixtures that ``test`` does not share; errors count for the test not yet reported."""
         if self._open is not None:
             item, running = self._open
-            with self._contained(), running.timed(item.class_key):
+            with self._contained(), running.timed(item.class_key), recorder.during(item.class_key):
                 self._suite.leave_class(test, self._result)
-            with self._contained(), running.timed(item.module):
+            with self._contained(), running.timed(item.module), recorder.during(item.module):
                 self._suite.leave_module(test, self._result)
 
     def _find(self, item: Item) -> unittest.TestCase:
@@ -210,7 +211,8 @@ class BatchRunner:
                 return
             running.started_at, running.started_s = time(), monotonic()
             try:
-                test(self._result)
+                with recorder.during(item.id):
+                    test(self._result)
             finally:
                 running.duration_s = monotonic() - running.started_s
 
@@ -219,9 +221,9 @@ class BatchRunner:
 
         The failure or skip counts for every test that needs the fixture.
         """
-        with running.timed(item.module):
+        with running.timed(item.module), recorder.during(item.module):
             self._suite.enter_module(test, self._result)
-        with running.timed(item.class_key):
+        with running.timed(item.class_key), recorder.during(item.class_key):
             entered = self._suite.enter_class(test, self._result)
         if entered:
             return True

@@ -26,6 +26,7 @@ from typing import NoReturn
 from harness import coverage_hook
 from harness.communication.warm_up import prepare_forks
 from harness.errors import ProtocolError
+from harness.impact import recorder
 from harness.outcomes import EXIT_ERROR
 from harness.runner import target_check, worker
 from harness.runner.listing import list_module
@@ -204,6 +205,7 @@ class Zygote:
             faulthandler.enable(stacks, all_threads=True)
             faulthandler.register(WORKER_STACKS, stacks, all_threads=True, chain=False)
             coverage_hook.start_in_child()
+            recorder.start()
             gc.enable()
             with socket_from(channel_fd) as channel:
                 worker.run_batch(order, self._tests, channel, output, claims)

@@ -26,6 +26,7 @@ from harness.communication.chaos import chaos_of
 from harness.communication.recording import recording
 from harness.communication.values import ValueFile
 from harness.conformance import cells
+from harness.impact import recorder
 from harness.outcomes import EXIT_ERROR, Status
 from harness.protocol import Assignment, Launch, Passed, RepeatLaunch, Report, decode
 from harness.ranks import debugger, guard, process_groups
@@ -76,6 +77,7 @@ def live(assignment: Assignment) -> NoReturn:
     process_identity.be_rank(assignment.rank)
     _settle_signals(assignment)
     coverage_hook.start_in_child()
+    recorder.start()
     debugger.install(assignment.rank)
     _settle_threads(assignment.launch)
     channel = RankChannel(socket_from(assignment.channel), assignment.rank)
@@ -106,6 +108,7 @@ def _serve_tests(assignment: Assignment, channel: RankChannel, log: call_log.Cal
                 previous = request
             _settle_threads(request, anew=changed)
             changed = True  # the leak guard compares the number of threads
+        recorder.renew()
         compiler_state.reset_if_used()
         destroyed = process_groups.destroy_groups_unless(request.keeps_group)
         watch.begin(unchanged=not (destroyed or changed))
