@@ -84,7 +84,7 @@ def _tracing() -> list[str]:
     """Functions that trace or profile this process; coverage starts anew in each rank."""
     functions = (sys.gettrace(), sys.getprofile(), *(getattr(threading, n, None) for n in _OF_THREADS))
     homes = [type(f).__module__ if not hasattr(f, "__code__") else f.__module__ for f in functions if f]
-    return [home for home in homes if home.partition(".")[0] != "coverage"]
+    return [home for home in homes if home.partition(".")[0] not in ("coverage", "harness")]
 
 
 _OF_THREADS = ("_trace_hook", "_profile_hook")
