@@ -7,7 +7,9 @@ import ctypes
 import functools
 import mmap
 import os
+import sys
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -23,6 +25,15 @@ from harness.ranks.direct_channel import DirectChannel
 from harness.ranks.thread_stack import stack_of
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
+
+
+# Seconds that a thread which runs Python has to take an exception before others may call functions again.
+TAKEN_S = 0.001
+_HANGS = sys.version_info[:2] == (3, 11)
+# Bound now, for ``_take_exception``, and because torch_groups replaces ``time.sleep``.
+_send_exception, _c_ulong = ctypes.pythonapi.PyThreadState_SetAsyncExc, ctypes.c_ulong
+_SYSTEM_EXIT = ctypes.py_object(SystemExit)
+_sleep, _get_ident = time.sleep, threading.get_ident
 
 
 class RankEnded(SystemExit):
@@ -83,6 +94,7 @@ class RankThread(threading.Thread):
         self.waits = False  # whether it waits for other ranks (collective, store) or for the run token
         self._gate = threading.Lock()  # held while an interruption is sent, and while the body's end is noted
         self._in_body = False
+        self._interrupted = False
 
     def run(self) -> None:
         """Runs the rank and reports the thread's end; SystemExit ends the thread silently."""
@@ -114,7 +126,8 @@ class RankThread(threading.Thread):
     def _leave_body(self) -> None:
         with self._gate:
             self._in_body = False
-            self._raise_in_thread(None)  # takes an interruption back that has not been raised yet
+        if self._interrupted:  # the interruption may not have been raised yet
+            _take_exception()
 
     def interrupt(self) -> None:
         """Raises SystemExit in the rank's body at its next bytecode, if the thread is in it.
@@ -124,11 +137,8 @@ class RankThread(threading.Thread):
         """
         with self._gate:
             if self._in_body:
-                self._raise_in_thread(SystemExit)
-
-    def _raise_in_thread(self, kind: type[BaseException] | None) -> None:
-        error = ctypes.py_object(kind) if kind is not None else None
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.ident or 0), error)
+                self._interrupted = True
+                _take_exception(self.ident)
 
     def next_number(self, key: str) -> int:
         """The number of this rank's next collective of a group: 1 for the first, then 2, and so on."""
@@ -143,6 +153,27 @@ class RankThread(threading.Thread):
     def stack(self) -> str:
         """The thread's stack in faulthandler's form, innermost frame first; "" where it has none."""
         return stack_of(self.ident or 0)
+
+
+def _take_exception(sent_to: int | None = None) -> None:
+    """Raises SystemExit in a thread, if given; then catches one here, in the place of any that is on its way.
+
+    As long as an exception is on its way to a thread, any thread that has a trace or profile function (of
+    coverage, of a debugger) hangs in Python 3.11 where it enters a function: so it calls none meanwhile. To
+    take the exception back does not help there, to catch one does.
+    """
+    try:
+        if sent_to is not None:
+            _send_exception(_c_ulong(sent_to), _SYSTEM_EXIT)
+            if not _HANGS:
+                return
+            _sleep(TAKEN_S)
+        _send_exception(_c_ulong(_get_ident()), _SYSTEM_EXIT)
+        while True:  # the next bytecode that looks raises it
+            pass
+    except SystemExit:
+        if sent_to == _get_ident():
+            raise
 
 
 def current() -> RankThread | None:

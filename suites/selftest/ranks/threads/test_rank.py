@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import unittest
 from collections.abc import Callable
@@ -165,7 +166,7 @@ class InterruptionTest(unittest.TestCase):
         self.assertEqual(taken, ["first", "SystemExit()", "reported"])
 
     def test_on_its_way(self) -> None:
-        """An interruption that was sent before the body's end, and has not been raised, is taken back."""
+        """An interruption that was sent before the body's end, and is raised behind it, is no result."""
         sent = mock.Mock()
 
         def run(thread: RankThread) -> None:
@@ -177,6 +178,49 @@ class InterruptionTest(unittest.TestCase):
         thread.start()
         thread.join(ARRIVAL_S)
         self.assertEqual(sent.mock_calls, [mock.call(None), mock.call(2)])
+
+    def test_traced(self) -> None:
+        """Threads with a profile function, as coverage sets one, go on after an interruption, or without one.
+
+        Whether it has been raised yet, or never will be, because the rank waits in C.
+        """
+        entered, go = threading.Event(), threading.Event()
+        done: list[str] = []
+
+        def waits_in_c(rank: int, channel: DirectChannel) -> None:
+            entered.set()
+            go.wait()
+
+        def run(thread: RankThread) -> None:
+            done.append(repr(thread.end_of(waits_in_c)))
+
+        def interrupts() -> None:
+            sys.setprofile(lambda frame, event, argument: None)
+            quick = RankThread(Owner(lambda thread: done.append(repr(thread.end_of(leaves)))), RANK)
+            quick.run()
+            thread = RankThread(Owner(run), RANK)
+            thread.start()
+            entered.wait()
+            thread.interrupt()
+            done.append(plain())
+            go.set()
+            thread.join()
+            done.append(plain())
+
+        with mock.patch.object(threading, "_profile_hook", lambda frame, event, argument: None):
+            thread = threading.Thread(target=interrupts, daemon=True)
+            thread.start()
+            thread.join(ARRIVAL_S)
+        self.assertEqual(done, ["None", "called", "SystemExit()", "called"])
+
+
+def leaves(rank: int, channel: DirectChannel) -> None:
+    """The body of a rank that nobody interrupts."""
+
+
+def plain() -> str:
+    """A function of Python."""
+    return "called"
 
 
 if __name__ == "__main__":
