@@ -2,63 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from harness.impact.changes import Change
 from harness.impact.impact_map import ImpactMap
+from harness.report.text import count
 
 # Files whose code is in every test, though none calls it.
 EVERYWHERE = ("conftest.py", "setup.py", "sitecustomize.py")
-# Packages of which a map has every file that a test's process imports.
-WHOLE = ("torch/", "harness/")
+# Packages that tests' processes have imported before any test; what their modules execute then is not known.
+IMPORTED_BEFORE = ("torch/", "harness/")
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """``tests`` are those to run, None for all; ``words`` say why, a line each."""
+    """``tests`` are those to run, None for all; ``words`` say why."""
 
     tests: frozenset[str] | None
-    words: tuple[str, ...]
+    words: str
 
 
 def decide(
     changes: Sequence[Change],
     known: ImpactMap,
+    changed: Collection[str],
     torch: str,
     tests: Collection[str],
-    importing: Callable[[Collection[str]], Mapping[str, frozenset[str]]],
+    importing: Callable[[str], Collection[str]],
 ) -> Decision:
     """Which of ``tests`` to run. ``torch`` is the release here.
 
-    ``importing(files)`` gives for each of the files the tests whose modules import it, directly or through
-    others of the project; it is called once at most, with those that changed outside of functions.
+    ``changed`` are the files that have changed since the map was recorded, whoever asks: what the tests that
+    executed them execute now is not known, so they run.
+    ``importing(file)`` gives the tests whose modules import a file of the project, directly or through others
+    of its files.
     """
-    if known.ran and known.torch != torch:
-        return Decision(None, (f"all tests run: the map is of torch {known.torch}, here is {torch}",))
-    if not known.ran:
-        return Decision(None, ("all tests run: there is no map yet; --record-map makes one",))
-    files = known.files
+    if why := _unusable(known, torch):
+        return Decision(None, f"all tests run: {why}")
+    new = {test for test in tests if test not in known.tests}
+    affected = new.union(*map(known.executing, changed))
     for change in changes:
-        if why := _unknowable(change, known, files):
-            return Decision(None, (f"all tests run: {why}",))
-    outside = [change.file for change in changes if not change.inside]
-    importers = importing(outside) if outside else {}
-    found: set[str] = set()
-    for change in changes:
-        by_map = _of(change, known)
-        if change.file in importers:
-            by_map |= importers[change.file]
-            if not by_map and change.file not in files:
-                why = f"the map does not know {change.file}, and no test's module imports it"
-                return Decision(None, (f"all tests run: {why}",))
-        found |= by_map
-    new = {test for test in tests if test not in known.ran}
-    selected = frozenset(tests) & (found | new)
-    return Decision(selected, tuple(_words(changes, len(selected), len(tests), len(new))))
+        found = known.executing(change.file)
+        if why := _unknowable(change, executed=bool(found)):
+            return Decision(None, f"all tests run: {why}")
+        if not (change.inside and found):
+            found |= set(importing(change.file))
+        if not found:
+            why = f"the map does not know {change.file}, and no test imports it"
+            return Decision(None, f"all tests run: {why}")
+        affected |= found
+    selected = affected.intersection(tests)
+    files = changes[0].file if len(changes) == 1 else count(len(changes), "changed file")
+    words = f"{len(selected)} of {count(len(tests), 'test')} can be affected by {files}"
+    if new:
+        words += f", {len(new)} of them not in the map yet"
+    if further := set(changed) - {change.file for change in changes}:
+        words += f"; {count(len(further), 'file')} changed since the map was recorded: counted as changed"
+    return Decision(frozenset(selected), words)
 
 
-def _unknowable(change: Change, known: ImpactMap, files: Collection[str]) -> str:
+def _unusable(known: ImpactMap, torch: str) -> str:
+    """Why a map cannot be used; "" where it can."""
+    if not known.tests:
+        return "there is no map yet; --record-map makes one"
+    return f"the map is of torch {known.torch}, here is {torch}" if known.torch != torch else ""
+
+
+def _unknowable(change: Change, *, executed: bool) -> str:
     """Why the map cannot say what a change affects; "" where it can."""
     file = change.file
     if not file.endswith(".py"):
@@ -67,23 +78,8 @@ def _unknowable(change: Change, known: ImpactMap, files: Collection[str]) -> str
         return f"{file} may change every test"
     if change.gone:
         return f"{file} is there no more"
-    if not change.inside and file.startswith(WHOLE) and file in known.before:
-        return f"{file} has changed outside of functions, and is imported before any test"
-    if file.startswith(WHOLE) and file not in files:
+    if file.startswith(IMPORTED_BEFORE) and not executed:
         return f"the map does not know {file}"
+    if file.startswith(IMPORTED_BEFORE) and not change.inside:
+        return f"{file} has changed outside of functions, and is imported before any test"
     return ""
-
-
-def _of(change: Change, known: ImpactMap) -> set[str]:
-    found = {test for test, ran in known.ran.items() if change.file in ran}
-    if change.inside:
-        return found
-    return found | {test for test, files in known.imported.items() if change.file in files}
-
-
-def _words(changes: Sequence[Change], selected: int, total: int, new: int) -> Iterable[str]:
-    if not changes:
-        yield "no file has changed"
-    files = changes[0].file if len(changes) == 1 else f"{len(changes)} files"
-    more = f", {new} of them not in the map yet" if new else ""
-    yield f"{selected} of {total} tests can be affected by {files}{more}"

@@ -6,7 +6,7 @@ import gzip
 import hashlib
 import itertools
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,47 +20,37 @@ DIGITS = 8
 
 @dataclass(frozen=True, slots=True)
 class ImpactMap:
-    """What tests execute, by names of files.
+    """By test, the names of the files of which a function ran in the test or its fixtures.
 
-    ``torch`` is the release of torch. ``ran`` has, by test, the files of which a function ran in the test or
-    its fixtures; ``imported`` those whose modules were executed by then in its processes, apart from
-    ``before``, which were imported before any test. ``digests`` are those of the files when it was recorded.
+    ``torch`` is the release of torch, ``digests`` are those of the files when it was recorded.
     """
 
     torch: str = ""
-    ran: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    imported: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    before: frozenset[str] = frozenset()
+    tests: Mapping[str, frozenset[str]] = field(default_factory=dict)
     digests: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def files(self) -> frozenset[str]:
-        """All files that the map knows."""
-        return frozenset().union(self.before, *self.ran.values(), *self.imported.values())
+    def executing(self, file: str) -> set[str]:
+        """The tests that execute functions of a file."""
+        return {test for test, files in self.tests.items() if file in files}
 
     def write(self, path: Path) -> None:
         """Writes the map; the same map is always the same file."""
-        files = sorted(self.files)
-        numbers = {file: number for number, file in enumerate(files)}
-
-        def encoded(names: Iterable[str]) -> list[int]:
-            found = sorted(numbers[name] for name in names)
-            return [after - ahead for ahead, after in itertools.pairwise([0, *found])]
-
+        tests = sorted(self.tests.items(), key=lambda each: each[0])
+        numbers = {file: number for number, file in enumerate(sorted(self.digests))}
         kept = {
             "version": VERSION,
             "torch": self.torch,
-            "files": files,
-            "digests": [self.digests.get(file, "") for file in files],
-            "before": encoded(self.before),
-            "tests": {
-                test: [encoded(self.ran[test]), encoded(self.imported.get(test, ()))]
-                for test in sorted(self.ran)
-            },
+            "digests": {file: self.digests[file] for file in numbers},
+            "tests": {test: _steps(numbers[file] for file in files) for test, files in tests},
         }
         text = json.dumps(kept, separators=(",", ":"), ensure_ascii=False)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(gzip.compress(text.encode(errors="surrogateescape"), mtime=0))
+
+
+def _steps(numbers: Iterable[int]) -> list[int]:
+    """How much each number is over the one before: small ones, which compress well."""
+    return [after - before for before, after in itertools.pairwise([0, *sorted(numbers)])]
 
 
 def read(path: Path) -> ImpactMap:
@@ -69,18 +59,12 @@ def read(path: Path) -> ImpactMap:
         kept = json.loads(gzip.decompress(path.read_bytes()).decode(errors="surrogateescape"))
         if kept["version"] != VERSION:
             raise ValueError(f"version {kept['version']}, not {VERSION}")
-        files: list[str] = kept["files"]
-
-        def decoded(steps: Sequence[int]) -> frozenset[str]:
-            return frozenset(files[number] for number in itertools.accumulate(steps))
-
-        return ImpactMap(
-            kept["torch"],
-            {test: decoded(ran) for test, (ran, _) in kept["tests"].items()},
-            {test: decoded(imported) for test, (_, imported) in kept["tests"].items()},
-            decoded(kept["before"]),
-            dict(zip(files, kept["digests"], strict=True)),
-        )
+        files = list(kept["digests"])
+        tests = {
+            test: frozenset(files[number] for number in itertools.accumulate(steps))
+            for test, steps in kept["tests"].items()
+        }
+        return ImpactMap(kept["torch"], tests, kept["digests"])
     except FileNotFoundError:
         return ImpactMap()
     except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
@@ -91,58 +75,59 @@ def collect(
     entries: Iterable[tuple[str, str]],
     tests: Collection[str],
     name: Callable[[str], str | None],
+    digest: Callable[[str], str],
     torch: str,
 ) -> ImpactMap:
-    """The map of ``tests`` by the entries that a recorder noted, given what names files by their paths.
+    """The map of ``tests`` by the entries that recorders noted.
 
-    An entry of a class or module is of its fixture, and counts for all of its tests.
+    An entry is a test and a path; that of a class or module is of its fixture, and counts for all of its
+    tests. A test without any is left out: it was not recorded. ``name`` gives the name of a path's file, None
+    for one that is left out, and ``digest`` the digest of a file by its name.
     """
-    ran: dict[str, set[str]] = {}
-    imported: dict[str, set[str]] = {}
-    names: dict[str, str | None] = {}
-    for test, entry in entries:
-        if entry[1:] not in names:
-            names[entry[1:]] = name(entry[1:])
-        file = names[entry[1:]]
-        if file is not None:
-            (ran if entry[0] == "r" else imported).setdefault(test, set()).add(file)
-    before = frozenset(imported.pop("", ()))
-    return ImpactMap(
-        torch,
-        {test: frozenset().union(*_of(test, ran)) for test in tests},
-        {test: frozenset().union(*_of(test, imported)) - before for test in tests},
-        before,
-    )
+    found: dict[str, set[str]] = {}
+    for test, path in entries:
+        found.setdefault(test, set()).add(path)
+    names = {path: name(path) for path in frozenset().union(*found.values())}
+    executed = {}
+    for test in tests:
+        paths = {path for key in _keys(test) for path in found.get(key, ())}
+        if files := frozenset(file for path in paths if (file := names[path]) is not None):
+            executed[test] = files
+    return ImpactMap(torch, executed, {file: digest(file) for file in _files(executed)})
 
 
-def _of(test: str, found: Mapping[str, set[str]]) -> Iterable[set[str]]:
-    """What was noted of a test, and of the fixtures of its class and its modules."""
-    whole = test.partition("[")[0]
-    ends = [number for number, letter in enumerate(whole) if letter == "."]
-    return (found[key] for key in (test, *(test[:end] for end in ends)) if key in found)
+def _keys(test: str) -> Iterable[str]:
+    """A test's id, and the names of its class and its modules."""
+    parts = test.partition("[")[0].split(".")
+    return (test, *(".".join(parts[:end]) for end in range(1, len(parts))))
 
 
-def merged(old: ImpactMap, new: ImpactMap, there: Callable[[str], bool]) -> ImpactMap:
-    """Both maps; of a test in both what ``new`` says. Tests of ``old`` that are not ``there`` are left out.
+def _files(tests: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    return frozenset().union(*tests.values())
 
-    What was recorded with another release of torch is left out, too.
+
+def changed_since(known: ImpactMap, digest: Callable[[str], str]) -> frozenset[str]:
+    """The files that have changed since the map was recorded; ``digest`` gives a file's digest now."""
+    return frozenset(file for file, before in known.digests.items() if digest(file) != before)
+
+
+def merged(
+    old: ImpactMap, changed: frozenset[str], new: ImpactMap, there: Callable[[str], bool]
+) -> ImpactMap:
+    """Both maps; of a test in both what ``new`` says.
+
+    Of ``old``, tests are left out that are not ``there`` or executed a file that has ``changed`` since, and
+    all where it is of another release of torch.
     """
-    kept = [test for test in old.ran if there(test)] if old.torch == new.torch else []
-    return ImpactMap(
-        new.torch,
-        {**{test: old.ran[test] for test in kept}, **new.ran},
-        {**{test: old.imported[test] for test in kept}, **new.imported},
-        new.before | (old.before if kept else frozenset()),
-        {**old.digests, **new.digests},
-    )
+    before = old.tests if old.torch == new.torch else {}
+    kept = {test: files for test, files in before.items() if there(test) and not files & changed}
+    tests, digests = {**kept, **new.tests}, {**old.digests, **new.digests}
+    return ImpactMap(new.torch, tests, {file: digests[file] for file in _files(tests)})
 
 
-def digests(files: Iterable[str], path: Callable[[str], Path]) -> dict[str, str]:
-    """The digests of the files that can be read, by their names."""
-    found = {}
-    for file in files:
-        try:
-            found[file] = hashlib.sha256(path(file).read_bytes()).hexdigest()[:DIGITS]
-        except OSError:
-            continue
-    return found
+def digest_of(path: Path) -> str:
+    """The digest of a file; "" where it cannot be read."""
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()[:DIGITS]
+    except OSError:
+        return ""

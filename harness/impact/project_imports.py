@@ -1,37 +1,25 @@
-"""``importing``: which modules of tests import which files of a project, as their sources say it."""
+"""``Imports``: which files of a project import which others, as their sources say it."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 
-def importing(
-    wanted: Collection[Path], modules: Mapping[str, Path], roots: Iterable[Path], below: Path
-) -> dict[Path, frozenset[str]]:
-    """The names of the ``modules``, given with their files, that import each of the ``wanted`` files.
+class Imports:
+    """The imports of files, each of which is read once.
 
-    A module is or imports the file itself, or imports another file that does. ``roots`` are the entries of
-    ``sys.path`` that lead to the project's files. Files that are not ``below`` a directory are not followed.
+    ``roots`` are the entries of ``sys.path`` that lead to the project's files. Files that are not ``below`` a
+    directory are not followed.
     """
-    graph = _Graph(tuple(roots), below)
-    found: dict[Path, set[str]] = {file: set() for file in wanted}
-    for name, file in modules.items():
-        for each in graph.reached(file).intersection(found):
-            found[each].add(name)
-    return {file: frozenset(names) for file, names in found.items()}
 
-
-class _Graph:
-    """The imports of files, each of which is read once."""
-
-    def __init__(self, roots: tuple[Path, ...], below: Path) -> None:
-        self._roots, self._below = roots, below
+    def __init__(self, roots: Iterable[Path], below: Path) -> None:
+        self._roots, self._below = tuple(roots), below
         self._known: dict[Path, frozenset[Path]] = {}
 
     def reached(self, file: Path) -> set[Path]:
-        """The file and all that it imports."""
+        """The file and all that it imports, directly or through others."""
         found, pending = {file}, [file]
         while pending:
             new = self._imports(pending.pop()) - found
@@ -50,7 +38,7 @@ class _Graph:
         return self._known[file]
 
     def _files(self, name: str, base: Path | None) -> Iterator[Path]:
-        """The files that an import of this name executes: the module's and those of the packages around it."""
+        """The files that an import of this name executes: the module's, and of the packages around it."""
         parts = name.split(".") if name else []
         for root in self._roots if base is None else (base,):
             for end in range(len(parts) + 1):

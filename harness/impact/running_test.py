@@ -24,17 +24,13 @@ def running_test() -> bytes:
 
 
 @contextlib.contextmanager
-def noted(name: str, instead: str = "") -> Iterator[None]:
-    """Says while the context lasts that ``name`` runs, where the variable asks for it.
-
-    ``instead`` is what is said around the context by this process; an outer run's test stays as it is.
-    """
-    if os.environ.get(EnvVar.RUNNING_TEST) not in ("", instead):
+def noted(name: str) -> Iterator[None]:
+    """Says while the context lasts that ``name`` runs, where the variable is there and empty."""
+    if os.environ.get(EnvVar.RUNNING_TEST) != "":
         yield
         return
-    before = os.environ[EnvVar.RUNNING_TEST]
     os.environ[EnvVar.RUNNING_TEST] = name
     try:
         yield
     finally:
-        os.environ[EnvVar.RUNNING_TEST] = before
+        os.environ[EnvVar.RUNNING_TEST] = ""

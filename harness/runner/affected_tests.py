@@ -1,13 +1,13 @@
 """``--changed``, ``--affected-by``, ``--record-map``: a run of what a change can affect, and the map for it.
 
 The map is ``impact.json.gz`` in the state directory. A run with ``--record-map`` replaces what it says of the
-tests that passed, and leaves out tests that are gone.
+tests that passed, and leaves out tests that are gone or whose files have changed since.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
@@ -47,13 +47,12 @@ def narrowed(
             name = roots.name(path.resolve())
             found += [replace(change, file=name)] if name is not None else []
     decision = _decision(invocation, found, selected.units, sources, roots)
-    if decision.tests is None:
-        return selected, decision.words
-    kept = decision.tests
-    ready = tuple(record for record in selected.ready if record.id in kept)
-    return replace(
-        selected, units=tuple(u for u in selected.units if u.id in kept), ready=ready
-    ), decision.words
+    if (kept := decision.tests) is None:
+        return selected, (decision.words,)
+    units = tuple(unit for unit in selected.units if unit.id in kept)
+    return replace(selected, units=units, ready=tuple(r for r in selected.ready if r.id in kept)), (
+        decision.words,
+    )
 
 
 def _named(texts: Iterable[str], roots: Roots, cwd: Path) -> Iterable[Change]:
@@ -69,19 +68,23 @@ def _decision(
     sources: Mapping[str, Path],
     roots: Roots,
 ) -> Decision:
-    def importing(wanted: Collection[str]) -> dict[str, frozenset[str]]:
-        below = {unit.module: sources[unit.module] for unit in units}
-        places = dict.fromkeys([roots.project, *map(import_root, below.values())])
-        paths = {roots.path(name).resolve(): name for name in wanted}
-        modules = project_imports.importing(paths, below, places, roots.project)
-        return {
-            paths[path]: frozenset(unit.id for unit in units if unit.module in names)
-            for path, names in modules.items()
-        }
+    modules = {unit.module: sources[unit.module] for unit in units}
+    places = dict.fromkeys([roots.project, *map(import_root, modules.values())])
+    imports = project_imports.Imports(places, roots.project)
+
+    def importing(file: str) -> list[str]:
+        path = roots.path(file).resolve()
+        names = {name for name, source in modules.items() if path in imports.reached(source)}
+        return [unit.id for unit in units if unit.module in names]
 
     known = impact_map.read(invocation.state.impact_map)
+    changed = impact_map.changed_since(known, _digest(roots))
     # A stand-in for a module that does not import has no record, and runs.
-    return decide(found, known, _torch(), [unit.id for unit in units], importing)
+    return decide(found, known, changed, _torch(), [unit.id for unit in units], importing)
+
+
+def _digest(roots: Roots) -> Callable[[str], str]:
+    return lambda file: impact_map.digest_of(roots.path(file))
 
 
 def _roots(cwd: Path) -> Roots:
@@ -129,12 +132,14 @@ def keep(
         return
     roots, executed = _roots(invocation.cwd), directory.resolve() / EXECUTED
     passed = {record.id for record in records if record.ok}
-    found = impact_map.collect(notes.read(executed), passed, lambda path: roots.name(Path(path)), _torch())
-    found = replace(found, digests=impact_map.digests(found.files, roots.path))
+    found = impact_map.collect(
+        notes.read(executed), passed, lambda path: roots.name(Path(path)), _digest(roots), _torch()
+    )
     still = {test for tests in there.values() for test in tests}
     path = invocation.state.impact_map
     old = impact_map.read(path)
-    impact_map.merged(old, found, lambda test: test in still or not _below(test, there)).write(path)
+    changed = impact_map.changed_since(old, _digest(roots))
+    impact_map.merged(old, changed, found, lambda test: test in still or not _below(test, there)).write(path)
     shutil.rmtree(executed, ignore_errors=True)
 
 

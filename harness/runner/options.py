@@ -140,7 +140,7 @@ def _selection(parser: argparse.ArgumentParser) -> None:
         "what is not committed), by the map of --record-map; of what the map does not know, all tests; "
         "NAMEs go before it, or --changed=REV")  # fmt: skip
     add("--affected-by", metavar="FILE", action="append", default=[],
-        help="only tests that a change of FILE, the project's or torch/..., can affect; repeatable")  # fmt: skip
+        help="only tests that a change of FILE (of the project, or torch/...) can affect")  # fmt: skip
     add("--record-map", action="store_true",
         help="note which files each test executes, in workers and ranks, and add it to the map")  # fmt: skip
     add(

@@ -15,6 +15,7 @@ import pytest
 
 from harness.conformance import cells
 from harness.errors import InterruptReport
+from harness.impact import recorder
 from harness.outcomes import Status
 from harness.record import to_json
 from harness.runner.listing import source_of_function
@@ -100,7 +101,8 @@ class BatchPlugin(QuietPlugin):
             return True
         following = found.get(self._left[0].id) if self._left else None
         self._begin(item, RunningTest(item.id, *source_of_function(getattr(test, "obj", None))))
-        interruption = self._call(test, following)
+        with recorder.during(item.module):  # its fixtures are set up in whichever of its tests is the first
+            interruption = self._call(test, following)
         if interruption is not None:
             report = InterruptReport.of(interruption)
             if report is not None:
