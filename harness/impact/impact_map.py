@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import itertools
 import json
+import zlib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,9 +44,9 @@ class ImpactMap:
             "digests": {file: self.digests[file] for file in numbers},
             "tests": {test: _steps(numbers[file] for file in files) for test, files in tests},
         }
-        text = json.dumps(kept, separators=(",", ":"), ensure_ascii=False)
+        text = json.dumps(kept, separators=(",", ":"))
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(gzip.compress(text.encode(errors="surrogateescape"), mtime=0))
+        path.write_bytes(gzip.compress(text.encode(), mtime=0))
 
 
 def _steps(numbers: Iterable[int]) -> list[int]:
@@ -56,7 +57,7 @@ def _steps(numbers: Iterable[int]) -> list[int]:
 def read(path: Path) -> ImpactMap:
     """The map that ``write`` wrote; an empty one where there is none. UsageError where it is no map."""
     try:
-        kept = json.loads(gzip.decompress(path.read_bytes()).decode(errors="surrogateescape"))
+        kept = json.loads(gzip.decompress(path.read_bytes()))
         if kept["version"] != VERSION:
             raise ValueError(f"version {kept['version']}, not {VERSION}")
         files = list(kept["digests"])
@@ -67,7 +68,7 @@ def read(path: Path) -> ImpactMap:
         return ImpactMap(kept["torch"], tests, kept["digests"])
     except FileNotFoundError:
         return ImpactMap()
-    except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+    except (OSError, EOFError, zlib.error, LookupError, ValueError, TypeError, AttributeError) as error:
         raise UsageError(f"{path} is no map ({error}): remove it, and record it by --record-map") from None
 
 

@@ -1,0 +1,1 @@
+"""Tests of ``harness/impact``: what tests execute, and which of them a change can affect."""
