@@ -50,9 +50,9 @@ def narrowed(
     if (kept := decision.tests) is None:
         return selected, (decision.words,)
     units = tuple(unit for unit in selected.units if unit.id in kept)
-    return replace(selected, units=units, ready=tuple(r for r in selected.ready if r.id in kept)), (
-        decision.words,
-    )
+    ready = tuple(record for record in selected.ready if record.id in kept)
+    left_out = len(selected.units) - len(units)
+    return replace(selected, units=units, ready=ready, unaffected=left_out), (decision.words,)
 
 
 def _named(texts: Iterable[str], roots: Roots, cwd: Path) -> Iterable[Change]:

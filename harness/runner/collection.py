@@ -44,8 +44,9 @@ class Selected:
 
     ``ready`` are the records of those that need no worker. ``slow`` is the number of tests that were left out
     because ``--slow`` was not given. ``selection`` are the ids of the tests of all shards, empty where the
-    run is not split, ``elsewhere`` the number of those that other shards run. ``gone`` are the ids that an
-    earlier run still had to run and that neither exist nor have a stand-in for their module.
+    run is not split, ``elsewhere`` the number of those that other shards run, ``unaffected`` of those that
+    no change can affect. ``gone`` are the ids that an earlier run still had to run and that neither exist nor
+    have a stand-in for their module.
     """
 
     units: tuple[Unit, ...]
@@ -53,6 +54,7 @@ class Selected:
     slow: int = 0
     selection: tuple[str, ...] = ()
     elsewhere: int = 0
+    unaffected: int = 0
     gone: tuple[str, ...] = ()
 
 

@@ -175,15 +175,17 @@ def nothing_code(selected: Selected) -> ExitCode:
     """The exit code of a run without tests.
 
     It is no failure where all tests are in other shards: a job that is split into more shards than it has
-    tests would otherwise always fail.
+    tests would otherwise always fail. Nor is it one where no test can be affected by what has changed.
     """
-    return ExitCode.OK if selected.elsewhere else ExitCode.NOTHING_RAN
+    return ExitCode.OK if selected.elsewhere or selected.unaffected else ExitCode.NOTHING_RAN
 
 
 def why_nothing(selected: Selected, shard: Shard | None) -> str:
     """Tells the user why no test runs."""
     if selected.elsewhere:
         return f"nothing to run in shard {shard}: the other shards run all {selected.elsewhere} tests"
+    if selected.unaffected:
+        return f"nothing to run: what has changed can affect none of {count(selected.unaffected, 'test')}"
     if selected.gone:
         return "nothing to run: no test of the last run is found"
     if selected.slow:
