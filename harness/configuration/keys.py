@@ -67,6 +67,7 @@ KEYS = (
     Key("drop-in", "flag"),
     Key("include", "texts"),
     Key("exclude", "texts"),
+    Key("record-map", "flag"),
     Key("jobs", "word"),
     Key("isolate", "flag"),
     Key("reruns", "reruns"),

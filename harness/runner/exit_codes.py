@@ -18,7 +18,8 @@ class ExitCode(enum.IntEnum):
 
 
 MEANINGS = {
-    ExitCode.OK: "every selected test passed, was skipped or failed as expected (or is another shard's)",
+    ExitCode.OK: "every selected test passed, was skipped or failed as expected (or is another shard's, "
+    "or no change affects it)",
     ExitCode.FAILED: "a test failed (or was flaky, with --flaky=fail; with --list: a module does not import)",
     ExitCode.USAGE: "wrong arguments, environment variables or files; nothing was run",
     ExitCode.BROKEN: "the harness itself failed, could not write its journal or a report, or lost a test",

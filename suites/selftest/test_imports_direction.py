@@ -73,6 +73,8 @@ TABLE = (
     # As low as this, because the text of a failure is a report and is also what a test raises. Of what ranks
     # communicate it shows what belongs together.
     Part("report", ("report",), ("values", "communication.matching")),
+    # Which files tests execute, noted in workers and ranks, and which tests a change can affect.
+    Part("impact", ("impact",), ("values", "report.text")),
     # What a project's file says, as values; read by every way into tests.
     Part("configuration", ("configuration",), ("values",)),
     # How the hosts of a run find and know each other, and what they say.
@@ -91,7 +93,9 @@ TABLE = (
     Part("ranks", ("ranks",), (*FOR_RANKS, "hosts")),
     # Of targets what each process that imports a test's module imports before it.
     Part(
-        "ranks.processes", ("ranks.processes",), (*FOR_RANKS, "ranks", "targets.plugin", "conformance.cells")
+        "ranks.processes",
+        ("ranks.processes",),
+        (*FOR_RANKS, "ranks", "targets.plugin", "conformance.cells", "impact"),
     ),
     Part("ranks.threads", ("ranks.threads",), (*FOR_RANKS, "ranks", "conformance.cells")),
     # It prints the text of a failure before it ends a process whose test cannot be interrupted.
@@ -146,6 +150,7 @@ TABLE = (
         (
             *(*LOW, "report", "requirements", "system", "ranks.deadlines", "targets", "conformance", "hosts"),
             *("configuration", "look", "communication.warm_up"),
+            *("configuration", "look", "communication.rehearsal", "impact"),
         ),
     ),
     # Hooks of pytest: what a test is comes from the cases, what it takes and which shard it is in from the

@@ -15,7 +15,17 @@ HERE = Path("/project")
 OF_ONE_RUN = {
     *("names", "suites", "keywords", "expression", "last_failed", "shard", "resume", "list", "json"),
     *("repeat", "until_fail", "pdb", "pdb_rank", "config", "no_config", "profile", "show_config", "help"),
-    *("stream", "version", "print_completion", "color", "hosts", "placement", "also"),
+    *(
+        "changed",
+        "affected_by",
+        "stream",
+        "version",
+        "print_completion",
+        "color",
+        "hosts",
+        "placement",
+        "also",
+    ),
 }
 
 

@@ -1,0 +1,1 @@
+"""A directory of ``PYTHONPATH`` while tests are recorded: Python imports ``sitecustomize`` from it."""
