@@ -2,7 +2,7 @@
 
     environment: SUITES_MUTANT=c10d:all_reduce_is_identity, SUITES_MARKS=/tmp/.../marks
     import suites --> plant_from(environ) --> Mutant.plant(touch)   in workers, servers, ranks, children
-    a test runs   --> SUITES_RUNNING=<its id>              handed down to its ranks as any variable
+    a test runs   --> HARNESS_RUNNING_TEST=<its id>        handed down to its ranks as any variable
     the fault acts --> touch() --> a file in SUITES_MARKS   there before the rank can die of it
 
 A suite that has faults keeps them in ``suites/<suite>/mutants.py``: ``MUTANTS``, a tuple of ``Mutant``, and
@@ -16,18 +16,17 @@ import functools
 import hashlib
 import importlib
 import os
-import unittest
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from harness.impact.running_test import running_test
+
 # What to plant: "<suite>:<mutant>", or "<suite>:*" to watch where each mutant of the suite would act.
 MUTANT = "SUITES_MUTANT"
 # The directory of the marks.
 MARKS = "SUITES_MARKS"
-# The id of the test that runs, in its process and in those that it starts.
-RUNNING = "SUITES_RUNNING"
 EVERY = "*"
 
 Touch = Callable[[], None]
@@ -170,7 +169,6 @@ def plant_from(environ: Mapping[str, str]) -> None:
             f"{MUTANT}={wanted}: suite {suite!r} has no such mutant; it has {', '.join(mutants)}"
         )
     marks = Marks(Path(environ[MARKS])) if MARKS in environ else None
-    note_the_running_test()
     if name != EVERY:
         mutants[name].plant(_touch(marks, name))
         return
@@ -201,35 +199,13 @@ class Marks:
 
 
 def _touch(marks: Marks | None, mutant: str) -> Touch:
-    """The function that marks the running test. What runs outside of a test (a class's fixture, an import)
-    marks none."""
+    """The function that marks the running test. What runs outside of a test (an import) marks none."""
 
     def touch() -> None:
-        test = os.environ.get(RUNNING)
-        if test is not None and marks is not None:
-            marks.make(mutant, test)
+        if marks is not None and (test := running_test()):
+            marks.make(mutant, os.fsdecode(test))
 
     # What torch.compiler.assume_constant_result sets, without the second that importing it takes: dynamo runs
     # the function as it traces and leaves no trace of it in the graph.
     touch._dynamo_marked_constant = True  # type: ignore[attr-defined]  # as the comment says
     return touch
-
-
-def note_the_running_test() -> None:
-    """Has each test put its id into the environment, which its ranks and children get from it.
-
-    In a test that runs others (of the harness itself) the outer one counts.
-    """
-    run = unittest.TestCase.run
-
-    @functools.wraps(run)
-    def noted(self: unittest.TestCase, result: unittest.TestResult | None = None) -> Any:
-        if RUNNING in os.environ:
-            return run(self, result)
-        os.environ[RUNNING] = self.id()
-        try:
-            return run(self, result)
-        finally:
-            os.environ.pop(RUNNING, None)
-
-    unittest.TestCase.run = noted  # type: ignore[method-assign]  # every case of this process is meant

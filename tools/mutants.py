@@ -193,6 +193,7 @@ class Runs:
         marks = directory / "marks"
         marks.mkdir(parents=True, exist_ok=True)
         planted = {planting.MUTANT: f"{self._options.suite}:{mutant}", planting.MARKS: str(marks)}
+        planted[EnvVar.RUNNING_TEST] = ""
         slow = ["--slow"] if self._options.slow else []
         tests = [*self._faults.tests, *arguments, *slow, f"--jobs={self._options.jobs}"]
         done = planted_run.run(tests, directory, self._directory / "state", {**environ, **planted})

@@ -21,7 +21,7 @@ PREFIX = "HARNESS_"
 # The value of HARNESS_CONFIG with which no file is read.
 NO_FILE = "none"
 # Set by the runner for its workers.
-_INTERNAL = (EnvVar.WORKER, EnvVar.TEST_TIMEOUT)
+_INTERNAL = (EnvVar.WORKER, EnvVar.TEST_TIMEOUT, EnvVar.EXECUTED, EnvVar.RUNNING_TEST)
 _OURS = tuple(variable.name for variable in VARIABLES if variable.name.startswith(PREFIX))
 _KNOWN = (*_OURS, *_INTERNAL)
 # How much alike a typing error and the variable are at least, behind the prefix, where a build service sets

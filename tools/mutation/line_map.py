@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import UsageError
+from harness.impact import notes
 
 # Another number is another form, which is not read.
 VERSION = 1
@@ -78,22 +79,12 @@ def collect(directory: Path, files: Sequence[str], passed: Mapping[str, float], 
     """The map of what all processes noted in a directory, of the tests that passed."""
     places = {test: place for place, test in enumerate(passed)}
     lines: dict[str, dict[int, set[int]]] = {}
-    for noted in directory.iterdir():
-        for test, number, line in _entries(noted.read_text(encoding="utf-8").splitlines()):
-            if test in places:
-                lines.setdefault(files[number], {}).setdefault(line, set()).add(places[test])
+    for test, entry in notes.read(directory):
+        if test in places:
+            number, line = map(int, entry.split(":"))
+            lines.setdefault(files[number], {}).setdefault(line, set()).add(places[test])
     return LineMap(release, dict(passed), _ordered(lines))
 
 
 def _ordered(lines: Mapping[str, Mapping[int, set[int]]]) -> dict[str, dict[int, list[int]]]:
     return {file: {line: sorted(lines[file][line]) for line in sorted(lines[file])} for file in sorted(lines)}
-
-
-def _entries(noted: Iterable[str]) -> Iterator[tuple[str, int, int]]:
-    test = ""
-    for entry in noted:
-        if entry.startswith("@"):
-            test = entry[1:]
-        else:
-            number, _, line = entry.partition(":")
-            yield test, int(number), int(line)

@@ -5,7 +5,7 @@
     import of a mutated module --> a loader of ours compiles a changed syntax tree   no file of torch changes
     a statement runs --> executed(line)   noted once for each test, before anything can end the process
 
-Which test runs is said by ``SUITES_RUNNING``, which ``suites/planting.py`` sets and ranks inherit.
+Which test runs is said as ``harness/impact/running_test.py`` has it.
 """
 
 from __future__ import annotations
@@ -15,18 +15,19 @@ import importlib.abc
 import importlib.machinery
 import os
 import sys
-import threading
 import types
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+
+from harness.impact.notes import Notes
+from harness.impact.running_test import running_test
+from harness.settings import EnvVar
 
 # The name of the mutant to plant.
 MUTANT = "TOOLS_MUTANT"
 # The directory of the lines that tests execute, and the files that are watched, as os.pathsep joins them.
 LINES = "TOOLS_LINES"
 LINES_OF = "TOOLS_LINES_OF"
-# As in suites/planting.py, which is not imported before it has to be; encoded as os.environ keeps it.
-RUNNING = b"SUITES_RUNNING"
 # The name by which watched modules call the function that notes a line.
 EXECUTED = "__executed_by_a_test__"
 SITE = str(Path(__file__).resolve().parent / "site")
@@ -42,7 +43,7 @@ def environ_for_mutant(name: str) -> dict[str, str]:
 
 def environ_for_lines(directory: Path, files: Sequence[str]) -> dict[str, str]:
     """The variables by which every Python notes the lines of these files that tests execute."""
-    return {LINES: str(directory), LINES_OF: os.pathsep.join(files), **_path()}
+    return {LINES: str(directory), LINES_OF: os.pathsep.join(files), EnvVar.RUNNING_TEST: "", **_path()}
 
 
 def _path() -> dict[str, str]:
@@ -59,8 +60,7 @@ def install(environ: Mapping[str, str]) -> None:
         _install({file}, lambda _, source: mutated(source, name), {})
     elif directory := environ.get(LINES):
         files = environ[LINES_OF].split(os.pathsep)
-        lines = ExecutedLines(Path(directory), files)
-        _install(set(files), lambda file, source: watched(source), {f: lines.of(f) for f in files})
+        _install(set(files), lambda file, source: watched(source), probes(Path(directory), files))
 
 
 def _install(files: set[str], change: Change, probes: Mapping[str, Callable[[int], None]]) -> None:
@@ -158,51 +158,25 @@ def _noted(statement: ast.stmt) -> list[ast.stmt]:
     return [note, statement]
 
 
-class ExecutedLines:
-    """Writes which lines each test executes: a file for each process, an entry for each line's first time.
+def probes(directory: Path, files: Sequence[str]) -> dict[str, Callable[[int], None]]:
+    """By file, the function that its statements call with their line, to note it for the test that runs.
 
-    An entry is ``<number of the file>:<line>``, after one ``@<test>`` that says which test executes the
-    following ones. Each is one write, so that nothing is lost with a process that dies of what comes next.
+    An entry is ``<number of the file>:<line>``.
     """
+    notes = Notes(directory)
+    return {file: _probe(notes, number) for number, file in enumerate(files)}
 
-    def __init__(self, directory: Path, files: Sequence[str]) -> None:
-        self._directory = directory
-        self._numbers = {file: number for number, file in enumerate(files)}
-        self._begin()
-        os.register_at_fork(after_in_child=self._begin)
 
-    def _begin(self) -> None:
-        """Begins anew in this process, whose parent has another file."""
-        self._lock = threading.RLock()  # ranks may be threads, and a signal's handler may come in between
-        self._seen: dict[bytes, set[tuple[int, int]]] = {}
-        self._last = b""
+def _probe(notes: Notes, number: int) -> Callable[[int], None]:
+    seen: set[tuple[bytes, int]] = set()
 
-    def of(self, file: str) -> Callable[[int], None]:
-        """The function that a file's statements call with their line."""
-        number = self._numbers[file]
-        # Each statement looks the test up. That takes a tenth of the time of os.environ.get.
-        variables: dict[bytes, bytes] = os.environ._data  # type: ignore[attr-defined]  # as the comment says
+    def executed(line: int) -> None:
+        test = running_test()
+        if test and (test, line) not in seen:
+            seen.add((test, line))
+            notes.add(test, b"%d:%d" % (number, line))
 
-        def executed(line: int) -> None:
-            test = variables.get(RUNNING)
-            if test is not None and (line, number) not in self._seen.get(test, ()):
-                self._note(test, number, line)
-
-        # What torch.compiler.assume_constant_result sets: dynamo calls the function as it traces, and leaves
-        # no trace of it in the graph.
-        executed._dynamo_marked_constant = True  # type: ignore[attr-defined]  # as the comment says
-        return executed
-
-    def _note(self, test: bytes, number: int, line: int) -> None:
-        with self._lock:
-            self._seen.setdefault(test, set()).add((line, number))
-            said = b"%d:%d\n" % (number, line)
-            if test != self._last:
-                said = b"@%b\n%b" % (test, said)
-            self._last = test
-            # Opened each time: a test may count its process's descriptors, or close them.
-            fd = os.open(self._directory / f"{os.getpid()}", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
-            try:
-                os.write(fd, said)
-            finally:
-                os.close(fd)
+    # What torch.compiler.assume_constant_result sets: dynamo calls the function as it traces, and leaves no
+    # trace of it in the graph.
+    executed._dynamo_marked_constant = True  # type: ignore[attr-defined]  # as the comment says
+    return executed

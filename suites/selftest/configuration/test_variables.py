@@ -21,7 +21,16 @@ class CheckTest(FileCase):
         """All that are documented, what the runner sets, and those of others where they are named."""
         ours = {variable.name: "" for variable in VARIABLES}
         for environ, others in (
-            ({**ours, EnvVar.WORKER: "1", EnvVar.TEST_TIMEOUT: "1", "HARNES": "x"}, ()),
+            (
+                {
+                    **ours,
+                    **dict.fromkeys(
+                        (EnvVar.WORKER, EnvVar.TEST_TIMEOUT, EnvVar.EXECUTED, EnvVar.RUNNING_TEST), "1"
+                    ),
+                    "HARNES": "x",
+                },
+                (),
+            ),
             ({"HARNESS_JENKINS_7": ""}, ("HARNESS_JENKINS_*",)),
             (BUILD_SERVICE, ()),
         ):

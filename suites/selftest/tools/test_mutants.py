@@ -16,6 +16,7 @@ from unittest import mock
 from harness.errors import UsageError
 from harness.outcomes import Status
 from harness.record import TestRecord
+from harness.settings import EnvVar
 from suites import planting
 from suites.planting import Marks, Mutant, Touch, replacing, switched
 from suites.selftest.tools.planted import arithmetic
@@ -230,9 +231,9 @@ class Planting(unittest.TestCase):
     def test_a_touch_outside_of_a_test_marks_none(self) -> None:
         touch = planting._touch(self.marks, "one")
         with mock.patch.dict(os.environ):
-            os.environ.pop(planting.RUNNING, None)
+            os.environ.pop(EnvVar.RUNNING_TEST, None)
             touch()
-            os.environ[planting.RUNNING] = "a.b"
+            os.environ[EnvVar.RUNNING_TEST] = "a.b"
             touch()
         self.assertEqual(self.marks.of("one"), {"a.b"})
 
@@ -278,7 +279,7 @@ class Tracing(unittest.TestCase):
                 return x + 1
 
             counter = CompileCounter()
-            with mock.patch.dict(os.environ, {planting.RUNNING: "a.b"}):
+            with mock.patch.dict(os.environ, {EnvVar.RUNNING_TEST: "a.b"}):
                 result = torch.compile(traced, backend=counter, fullgraph=True)(torch.ones(2))
             self.assertEqual(result.tolist(), [2, 2])
             self.assertEqual((counter.frame_count, counter.op_count), (1, 1))

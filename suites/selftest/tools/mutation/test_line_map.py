@@ -27,8 +27,8 @@ class LineMapTest(unittest.TestCase):
         """What several processes noted of a test counts together; a test that failed does not count."""
         noted = self.path / "noted"
         noted.mkdir()
-        (noted / "1").write_text("@slow\n0:3\n1:4\n@failed\n1:9\n")
-        (noted / "2").write_text("@quick\n0:3\n@slow\n0:3\n")
+        (noted / "1-1").write_text("@slow\n0:3\n1:4\n@failed\n1:9\n")
+        (noted / "2-1").write_text("@quick\n0:3\n@slow\n0:3\n")
         self.assertEqual(line_map.collect(noted, FILES, MAP.tests, "2.13"), MAP)
 
     def test_merged(self) -> None:

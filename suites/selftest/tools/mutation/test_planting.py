@@ -63,14 +63,14 @@ class LinesTest(unittest.TestCase):
         code = """
 import os
 arithmetic.unused()
-os.environ["SUITES_RUNNING"] = "m.C.first"
+os.environ["HARNESS_RUNNING_TEST"] = "m.C.first"
 for _ in range(3):
     arithmetic.double(1)
 if not os.fork():
     arithmetic.double(2)
     os._exit(0)
 os.wait()
-os.environ["SUITES_RUNNING"] = "m.C.second"
+os.environ["HARNESS_RUNNING_TEST"] = "m.C.second"
 arithmetic.double(1)
 arithmetic.is_done(2)
 """
