@@ -56,7 +56,7 @@ class FileTest(unittest.TestCase):
         MAP.write(self.path)
         self.assertEqual(impact_map.read(self.path), MAP)
         written = self.path.read_bytes()
-        tests, digests = dict(reversed(MAP.tests.items())), dict(reversed(MAP.digests.items()))
+        tests, digests = dict(reversed([*MAP.tests.items()])), dict(reversed([*MAP.digests.items()]))
         ImpactMap("2.13", tests, digests).write(self.path)
         self.assertEqual(self.path.read_bytes(), written)
 
