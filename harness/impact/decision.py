@@ -44,12 +44,12 @@ def decide(
     affected = new.union(*map(known.executing, changed))
     for change in changes:
         found = known.executing(change.file)
-        if why := _unknowable(change, executed=bool(found)):
+        if why := _unknowable(change):
             return Decision(None, f"all tests run: {why}")
         if not (change.inside and found):
             found |= set(importing(change.file))
         if not found:
-            why = f"the map does not know {change.file}, and no test imports it"
+            why = f"no test in the map executes {change.file}, and none imports it by its source"
             return Decision(None, f"all tests run: {why}")
         affected |= found
     selected = affected.intersection(tests)
@@ -69,7 +69,7 @@ def _unusable(known: ImpactMap, torch: str) -> str:
     return f"the map is of torch {known.torch}, here is {torch}" if known.torch != torch else ""
 
 
-def _unknowable(change: Change, *, executed: bool) -> str:
+def _unknowable(change: Change) -> str:
     """Why the map cannot say what a change affects; "" where it can."""
     file = change.file
     if not file.endswith(".py"):
@@ -78,8 +78,6 @@ def _unknowable(change: Change, *, executed: bool) -> str:
         return f"{file} may change every test"
     if change.gone:
         return f"{file} is there no more"
-    if file.startswith(IMPORTED_BEFORE) and not executed:
-        return f"the map does not know {file}"
     if file.startswith(IMPORTED_BEFORE) and not change.inside:
         return f"{file} has changed outside of functions, and is imported before any test"
     return ""

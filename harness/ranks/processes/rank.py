@@ -77,7 +77,6 @@ def live(assignment: Assignment) -> NoReturn:
     process_identity.be_rank(assignment.rank)
     _settle_signals(assignment)
     coverage_hook.start_in_child()
-    recorder.start()
     debugger.install(assignment.rank)
     _settle_threads(assignment.launch)
     channel = RankChannel(socket_from(assignment.channel), assignment.rank)

@@ -56,6 +56,7 @@ class FileTest(unittest.TestCase):
         MAP.write(self.path)
         self.assertEqual(impact_map.read(self.path), MAP)
         written = self.path.read_bytes()
+        self.assertEqual(written[4:8], bytes(4))  # gzip's time
         tests, digests = dict(reversed([*MAP.tests.items()])), dict(reversed([*MAP.digests.items()]))
         ImpactMap("2.13", tests, digests).write(self.path)
         self.assertEqual(self.path.read_bytes(), written)

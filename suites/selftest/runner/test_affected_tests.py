@@ -22,6 +22,8 @@ class T({base}):
     def test_other(self):
         from app.other import times
         self.assertEqual(times(2, self.rank), 2 * self.rank)
+    def test_sum_again(self):
+        self.test_add()
 """
 PLAIN = """
 from app import other
@@ -61,6 +63,7 @@ class T(unittest.TestCase):
         self.fail("no")
 """
 ADD = ("test_fresh.T.test_add", "test_pooled.T.test_add", "test_threads.T.test_add")
+AGAIN = ("test_fresh.T.test_sum_again", "test_pooled.T.test_sum_again", "test_threads.T.test_sum_again")
 OTHERS = ("test_fresh.T.test_other", "test_pooled.T.test_other", "test_threads.T.test_other")
 
 
@@ -122,14 +125,15 @@ class RanksTest(RepositoryCase):
             ("threads", "MultiThreadedTestCase"),
         ):
             self.write(f"test_{mode}", MODULE.format(base=base))
-        wanted = {**dict.fromkeys(ADD, "sums"), **dict.fromkeys(OTHERS, "other")}
+        sums = tuple(sorted((*ADD, *AGAIN)))
+        wanted = {**dict.fromkeys(sums, "sums"), **dict.fromkeys(OTHERS, "other")}
         self.assertEqual(self.recorded(), wanted)
         self.change("sums", "a + b", "b + a")
-        self.assertEqual(self.listed("--changed")[0], ADD)
-        self.assertEqual(self.listed("--affected-by", "app/other.py")[0], tuple(sorted((*ADD, *OTHERS))))
+        self.assertEqual(self.listed("--changed")[0], sums)
+        self.assertEqual(self.listed("--affected-by", "app/other.py")[0], tuple(sorted((*sums, *OTHERS))))
         self.git("checkout", "-q", ".")
         self.assertEqual(self.listed("--affected-by", "app/other.py")[0], OTHERS)
-        grouped = tuple(sorted((*ADD[1:], *OTHERS[1:])))  # the fresh ranks make no process group
+        grouped = tuple(sorted((*ADD[1:], *AGAIN[1:], *OTHERS[1:])))  # the fresh ranks make no process group
         self.assertEqual(self.listed("--affected-by", "torch/distributed/distributed_c10d.py")[0], grouped)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
+import types
 import unittest
 import warnings
 from unittest import mock
@@ -29,6 +31,15 @@ class ChangedTest(unittest.TestCase):
             now["recursion limit"] = sys.getrecursionlimit()
         self.assertEqual(python_state.changed(now, now), ("recursion limit",))
         self.assertEqual(python_state.changed(now, None), ("recursion limit",))
+
+    def test_tracing(self) -> None:
+        """A profile function is a change, but for that by which the harness records what tests execute."""
+        for home, is_change in (("harness.impact.recorder", False), ("coverage.tracer", False), ("m", True)):
+            function = types.FunctionType((lambda *_: None).__code__, {"__name__": home})
+            with self.subTest(home), mock.patch.object(threading, "_profile_hook", None):
+                before = python_state.values()
+                threading.setprofile(function)
+                self.assertEqual(python_state.values() != before, is_change)
 
     def test_restored_is_not_changed(self) -> None:
         """What can be restored does not keep a process from being forked."""
