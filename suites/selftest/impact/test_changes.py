@@ -51,7 +51,7 @@ class RepositoryCase(unittest.TestCase):
     """Base class of tests in a git repository of their own."""
 
     def setUp(self) -> None:
-        """Makes it."""
+        """Makes the repository, which has no commit."""
         temporary = tempfile.TemporaryDirectory()
         self.addCleanup(temporary.cleanup)
         self.top = Path(temporary.name).resolve()

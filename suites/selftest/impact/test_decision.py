@@ -18,7 +18,7 @@ IMPORTING = {SUMS: ("t.A.add", "t.A.mul"), MODEL: ("u.B.fit", "u.B.new"), "app/p
 
 
 class DecideTest(unittest.TestCase):
-    """``decide``."""
+    """``decide``, on a map of three tests."""
 
     def decide(self, *changes: Change, changed: tuple[str, ...] = ()) -> tuple[str, str]:
         """The names of the tests to run, "all", and the words."""

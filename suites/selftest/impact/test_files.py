@@ -13,7 +13,7 @@ from harness.impact.files import Roots, roots_of
 
 
 class RootsTest(unittest.TestCase):
-    """``Roots``."""
+    """``Roots``, of a project and of torch."""
 
     def setUp(self) -> None:
         temporary = tempfile.TemporaryDirectory()

@@ -19,7 +19,7 @@ MAP = ImpactMap(
 
 
 class CollectTest(unittest.TestCase):
-    """``collect``."""
+    """``collect``, from what recorders noted."""
 
     def test_fixtures(self) -> None:
         """What fixtures execute counts for the tests of their class or module; others have left nothing."""

@@ -25,7 +25,7 @@ FILES = {
 
 
 class ReachedTest(unittest.TestCase):
-    """``Imports.reached``."""
+    """``Imports.reached``, in a project of a package and tests."""
 
     def test_table(self) -> None:
         """A file imports itself, what it names anywhere, the packages around that, and what those import."""

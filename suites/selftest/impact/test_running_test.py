@@ -11,7 +11,7 @@ from harness.settings import EnvVar
 
 
 class NotedTest(unittest.TestCase):
-    """``noted``."""
+    """``noted``, with and without its variable."""
 
     def during(self, **variables: str) -> tuple[str, bytes, str | None]:
         """What is said in a context and in one inside of it, and the variable afterwards."""
