@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import itertools
 import json
+import os
 import zlib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -46,7 +47,9 @@ class ImpactMap:
         }
         text = json.dumps(kept, separators=(",", ":"))
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(gzip.compress(text.encode(), mtime=0))
+        beside = path.with_name(f".{path.name}.{os.getpid()}")
+        beside.write_bytes(gzip.compress(text.encode(), mtime=0))
+        os.replace(beside, path)  # so that nobody reads half of it
 
 
 def _steps(numbers: Iterable[int]) -> list[int]:

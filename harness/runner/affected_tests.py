@@ -109,12 +109,14 @@ def _torch() -> str:
 def recording(invocation: Invocation, directory: Path | None) -> dict[str, str]:
     """The variables of workers by which what tests execute is noted; none where nobody asks for it.
 
-    UsageError where it cannot be: for a run without a directory, or over several hosts.
+    UsageError where it cannot be: for a run without a directory, over several hosts, or where the map that it
+    would add to is none.
     """
     if not invocation.options.record_map:
         return {}
     if directory is None or invocation.options.hosts is not None:
         raise UsageError("--record-map takes a run on this host alone, with a directory for its files")
+    impact_map.read(invocation.state.impact_map)
     executed = directory.resolve() / EXECUTED
     shutil.rmtree(executed, ignore_errors=True)
     executed.mkdir(parents=True)

@@ -209,14 +209,18 @@ class ProcessTest(RepositoryCase):
         self.assertIn("app/a.cpp has changed", words)
 
     def test_refused(self) -> None:
-        """A file that is not there, and a revision that git does not know, are usage errors."""
+        """A file, a revision or a map that is none is a usage error, and no test runs."""
         self.write("test_plain", PLAIN)
+        (self.directory / ".harness").mkdir()
+        (self.directory / ".harness" / "impact.json.gz").write_text("{}")
         for argv, words in (
             (["--affected-by", "nothere.py"], "nothere.py: no such file"),
             (["--changed=nowhere"], "nowhere"),
+            (["--changed"], "impact.json.gz is no map"),
+            (["--record-map"], "impact.json.gz is no map"),
         ):
-            done = self.run_tests(".", "--list", *argv)
-            self.assertEqual((done.code, done.out), (2, ""))
+            done = self.run_tests(".", *argv)
+            self.assertEqual((done.code, done.records), (2, ()))
             self.assertIn(words, done.err)
 
 
