@@ -149,8 +149,7 @@ TABLE = (
         ("runner",),
         (
             *(*LOW, "report", "requirements", "system", "ranks.deadlines", "targets", "conformance", "hosts"),
-            *("configuration", "look", "communication.warm_up"),
-            *("configuration", "look", "communication.rehearsal", "impact"),
+            *("configuration", "look", "communication.warm_up", "impact"),
         ),
     ),
     # Hooks of pytest: what a test is comes from the cases, what it takes and which shard it is in from the
