@@ -77,8 +77,8 @@ if TYPE_CHECKING:
     from harness.cases.threaded import MultiThreadedTestCase as MultiThreadedTestCase
     from harness.cases.threaded import spawn_threads_and_init_comms as spawn_threads_and_init_comms
     from harness.communication.history import Communication as Communication
-    from harness.communication.history import communicated as communicated
-    from harness.communication.history import communicating as communicating
+    from harness.communication.history import record_communication as record_communication
+    from harness.communication.history import recorded_communication as recorded_communication
     from harness.errors import CommunicationWarning as CommunicationWarning
     from harness.errors import HarnessError as HarnessError
     from harness.errors import LaunchError as LaunchError
@@ -115,8 +115,8 @@ if TYPE_CHECKING:
     from harness.models.transformer import ModelArgs as ModelArgs
     from harness.models.transformer import Transformer as Transformer
     from harness.models.transformer import TransformerBlock as TransformerBlock
-    from harness.modules import load_tests as load_tests
-    from harness.modules import run_tests as run_tests
+    from harness.module_main import load_tests as load_tests
+    from harness.module_main import run_tests as run_tests
     from harness.outcomes import RankOutcome as RankOutcome
     from harness.outcomes import Status as Status
     from harness.outcomes import TestOutcome as TestOutcome
@@ -142,7 +142,6 @@ if TYPE_CHECKING:
     from harness.requirements import memory_mb as memory_mb
     from harness.requirements import nccl_skip_if_lt_x_gpu as nccl_skip_if_lt_x_gpu
     from harness.requirements import probe as probe
-    from harness.requirements import reason_to_skip as reason_to_skip
     from harness.requirements import require as require
     from harness.requirements import require_n_gpus_for_nccl_backend as require_n_gpus_for_nccl_backend
     from harness.requirements import requirements_of as requirements_of
@@ -174,6 +173,7 @@ if TYPE_CHECKING:
     )
     from harness.requirements import skip_if_small_worldsize as skip_if_small_worldsize
     from harness.requirements import skip_if_win32 as skip_if_win32
+    from harness.requirements import skip_reason as skip_reason
     from harness.requirements import skipIfRocm as skipIfRocm
     from harness.requirements import skipIfWindows as skipIfWindows
     from harness.requirements import slow_test as slow_test
@@ -353,7 +353,7 @@ _HOMES = {
         "sm_is_or_higher_than",
     ),
     "harness.testcase": ("TestCase",),
-    "harness.modules": ("load_tests", "run_tests"),
+    "harness.module_main": ("load_tests", "run_tests"),
     "harness.parametrization": (
         "decorateIf",
         "instantiate_parametrized_tests",
@@ -361,7 +361,7 @@ _HOMES = {
         "reparametrize",
         "subtest",
     ),
-    "harness.communication.history": ("Communication", "communicated", "communicating"),
+    "harness.communication.history": ("Communication", "recorded_communication", "record_communication"),
     "harness.errors": (
         "HarnessError",
         "UsageError",
@@ -391,7 +391,7 @@ _HOMES = {
         "nccl_skip_if_lt_x_gpu",
         "run_facts_from",
         "probe",
-        "reason_to_skip",
+        "skip_reason",
         "require",
         "require_n_gpus_for_nccl_backend",
         "requirements_of",

@@ -1,4 +1,4 @@
-"""Outcomes of ranks and of tests, and words for them. ``merging.py`` makes the second of the first."""
+"""Outcomes of ranks and of tests, and words for them. ``rank_merging.py`` makes the second of the first."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import enum
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from harness.calls import Call, under_way
+from harness.communication_call import Call, under_way
 
 # Upstream's exit codes of ranks that failed or skipped, for code that reads a process's exit code.
 EXIT_ERROR = 10

@@ -22,10 +22,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from harness.calls import call_from_json, to_json
+from harness.communication_call import call_from_json, to_json
 from harness.errors import ProtocolError
+from harness.field_checks import LARGEST_S, checked
 from harness.outcomes import ErrorInfo, RankOutcome, Status, SubtestOutcome
-from harness.plain_fields import LARGEST_S, checked
 
 
 @dataclass(frozen=True, slots=True)

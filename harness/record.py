@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from harness.calls import Call, Signature, call_from_json
-from harness.calls import to_json as call_to_json
+from harness.communication_call import Call, Signature, call_from_json
+from harness.communication_call import to_json as call_to_json
 from harness.errors import ProtocolError
+from harness.field_checks import checked
 from harness.outcomes import Status
-from harness.plain_fields import checked
 
 SCHEMA = 2
 # Of a rank's calls, those that stand in its record: the last ones, enough for a page of the report.

@@ -25,7 +25,7 @@ if __package__ in (None, ""):  # started by its path: the tree is not on sys.pat
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from harness.errors import UsageError
-from harness.graphs.ddp_splits import Bucket, Split, splits_from_json
+from harness.graphs.ddp_splits import Bucket, DdpSplit, splits_from_json
 
 EXIT_CODES = """exit codes:
   0  the picture is written
@@ -72,7 +72,7 @@ class Canvas:
         return element
 
 
-def draw(splits: Sequence[Split]) -> str:
+def draw(splits: Sequence[DdpSplit]) -> str:
     """Draws the splits below each other, all to one scale; returns the text of an SVG file."""
     canvas = Canvas(ET.Element("svg", {"xmlns": "http://www.w3.org/2000/svg"}))
     ET.SubElement(canvas.root, "style").text = STYLE
@@ -93,7 +93,7 @@ def draw(splits: Sequence[Split]) -> str:
     return ET.tostring(canvas.root, encoding="unicode") + "\n"
 
 
-def _draw_split(canvas: Canvas, split: Split, number: int, scale: float) -> None:
+def _draw_split(canvas: Canvas, split: DdpSplit, number: int, scale: float) -> None:
     count = len(split.buckets)
     canvas.text(f"graph {number}: {_number(count, 'bucket')}, nearest the output first", "title")
     for index, bucket in enumerate(split.buckets):
@@ -103,7 +103,7 @@ def _draw_split(canvas: Canvas, split: Split, number: int, scale: float) -> None
     canvas.y += GAP
 
 
-def _draw_bucket(canvas: Canvas, split: Split, index: int, bucket: Bucket, scale: float) -> None:
+def _draw_bucket(canvas: Canvas, split: DdpSplit, index: int, bucket: Bucket, scale: float) -> None:
     canvas.y += GAP
     canvas.text(
         f"bucket {index}: {bucket.size:,} bytes, cap {bucket.cap:,}, {_number(len(bucket.ops), 'operator')}",
@@ -136,7 +136,7 @@ def _number(count: int, thing: str) -> str:
     return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
 
 
-def splits_from(source: str, bucket_mb: float) -> Sequence[Split]:
+def splits_from(source: str, bucket_mb: float) -> Sequence[DdpSplit]:
     """The splits in a JSON file, or those of the model that ``module:function`` returns.
 
     Raises UsageError if the file cannot be read or the model cannot be run.

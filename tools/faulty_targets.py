@@ -23,8 +23,8 @@ if __package__ in (None, ""):  # started by its path: the tree is not on sys.pat
 
 from harness.conformance.document import Conformance, load
 from harness.conformance.matrix import Cell, State
+from harness.conformance_features import SECTION
 from harness.errors import HarnessError, UsageError
-from harness.features import SECTION
 from harness.runner.exit_codes import ExitCode
 from harness.settings import EnvVar
 from suites.targets import faulty, python_gloo

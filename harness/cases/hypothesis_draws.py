@@ -25,7 +25,7 @@ from hypothesis.internal.conjecture import providers
 from hypothesis.strategies import SearchStrategy
 
 from harness.errors import UsageError
-from harness.examples import wanted
+from harness.hypothesis_examples import wanted
 from harness.seeding import base_seed
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from harness import accepted_output, seeding
 from harness.cases.defaults import await_devices
 from harness.communication.expected import Expected, mismatch
-from harness.communication.history import Communication, communicating
+from harness.communication.history import Communication, record_communication
 from harness.outcomes import EXIT_ERROR, EXIT_SKIPPED, Status
 from harness.ranks import process_groups, rendezvous
 from harness.ranks.result import RankResult, run_body
@@ -89,9 +89,9 @@ class CaseInRank(_AnyTestCase):
         """Fails unless this rank's collectives and messages are as expected. In a rank's test only.
 
         As a context manager it looks at the calls that begin in its body, else at those in ``seen``, a value
-        of ``harness.communicated()`` or ``harness.communicating()``. ``expected`` is a list with a line for
-        each call, in order, or a dict from line to how often, in any order. A line is an operation and as
-        many of its details as matter, in the order in which ``seen.lines`` has them::
+        of ``harness.recorded_communication()`` or ``harness.record_communication()``. ``expected`` is a list
+        with a line for each call, in order, or a dict from line to how often, in any order. A line is an
+        operation and as many of its details as matter, in the order in which ``seen.lines`` has them::
 
             with self.assertCommunication(["all_reduce 4096 bytes on {0, 1}"] * 2):
                 loss.backward()
@@ -158,7 +158,7 @@ class _Communicates:
 
     def __init__(self, check: Callable[[Communication], object]) -> None:
         self._check = check
-        self._region = communicating()
+        self._region = record_communication()
 
     def __enter__(self) -> Communication:
         self._seen = self._region.__enter__()

@@ -25,8 +25,8 @@ from harness.accepted_output import Accepted
 from harness.cases import verdict
 from harness.cases.rank_request import RankRequest
 from harness.errors import HarnessError, LaunchError
-from harness.merging import MergeRules, merge, with_communication
 from harness.outcomes import RankOutcome, Status, TestOutcome
+from harness.rank_merging import MergeRules, merge, with_communication
 from harness.ranks.external import mode as external_mode
 from harness.ranks.job import JobResult, RunningRanks
 from harness.ranks.modes import LAUNCHED, MODES, chosen_mode, launcher_of
@@ -35,7 +35,7 @@ from harness.ranks.processes.rank_process import RankProcess
 from harness.ranks.second_attempt import second_attempt
 from harness.ranks.value_directory import ValueDirectory
 from harness.report.failure import MAX_OUTPUT_LINES
-from harness.requirements import reason_to_skip
+from harness.requirements import skip_reason
 from harness.settings import EnvVar, Settings
 from harness.system.scratch import remove, scratch
 from harness.targets import accelerators
@@ -157,7 +157,7 @@ class RankOrchestration(RankRequest):
 
     def _spawn_processes(self) -> None:
         """Starts the ranks; SkipTest where the test's requirements are not met on this machine."""
-        reason = reason_to_skip(self) or accelerators.too_few(self)
+        reason = skip_reason(self) or accelerators.too_few(self)
         if reason is not None:
             raise unittest.SkipTest(reason)
         self._end_ranks()

@@ -29,8 +29,8 @@ from harness.cases import defaults, verdict
 from harness.cases.in_rank import finish_in_rank, set_tolerances, tolerances
 from harness.cases.multiprocess import RankOrchestration
 from harness.conformance import cells
-from harness.merging import merge, with_communication
 from harness.protocol import Launch, ModuleRef
+from harness.rank_merging import merge, with_communication
 from harness.ranks.direct_channel import DirectChannel
 from harness.ranks.job import RunningRanks
 from harness.ranks.result import run_body

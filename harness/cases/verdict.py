@@ -27,8 +27,8 @@ from harness.errors import (
     RankTestError,
     ServerLost,
 )
-from harness.merging import skip_reason
 from harness.outcomes import MergedSubtest, Status, SubtestOutcome, TestOutcome, ranks_text
+from harness.rank_merging import skip_reason
 from harness.ranks.job import JobResult
 from harness.report.failure import MAX_OUTPUT_LINES, failure_text
 from harness.settings import EnvVar

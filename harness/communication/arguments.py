@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from harness.calls import Kind
 from harness.communication.reduce_operations import last, number_in, number_of
+from harness.communication_call import Kind
 
 # The public name of each operation, by ProcessGroup's method. torch 2.13's Python code calls methods with
 # "single" in their names; earlier versions call the older names, which 2.13 still has.

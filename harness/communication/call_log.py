@@ -19,8 +19,8 @@ from struct import Struct
 from time import monotonic  # by name: calls are noted while a test may have it replaced
 from typing import Any
 
-from harness.calls import Call, Signature, signature_from_json, to_json
-from harness.plain_fields import LARGEST_S
+from harness.communication_call import Call, Signature, signature_from_json, to_json
+from harness.field_checks import LARGEST_S
 
 # Calls begun, later changes to them, start of the test on the monotonic clock (0.0: not begun), bytes of
 # texts.

@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from harness.calls import Call, Kind
 from harness.communication.call_log import ENTRIES
 from harness.communication.difference_text import (
     difference_text,
@@ -27,6 +26,7 @@ from harness.communication.matching import (
     rows,
     unequal_messages,
 )
+from harness.communication_call import Call, Kind
 from harness.outcomes import ranks_text
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from harness.calls import Call, Kind
 from harness.communication.difference_text import MOST_SIDES, Explanation, verb_of
 from harness.communication.matching import CallsByRank, differences
 from harness.communication.missing_ranks import MissingRanks, decisive, in_a_cycle
 from harness.communication.outlier import outlier
 from harness.communication.wait_graph import Waiting
 from harness.communication.waits_text import alike, waits_text
+from harness.communication_call import Call, Kind
 from harness.outcomes import ranks_text
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from harness.calls import Call
 from harness.communication.matching import Channel, Difference, Row
+from harness.communication_call import Call
 from harness.outcomes import ranks_text
 
 # The most ranks, or groups of ranks that did the same, that a line names.

@@ -9,8 +9,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 
-from harness.calls import Call
 from harness.communication.history import Communication, parts
+from harness.communication_call import Call
 from harness.errors import UsageError
 
 Expected = Sequence[str] | Mapping[str, int]

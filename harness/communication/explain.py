@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from harness.calls import Call, Kind, under_way
 from harness.communication.cycles import crossed_groups, cycle, groups_in_a_cycle, mutual
 from harness.communication.difference_text import (
     Explanation,
@@ -27,6 +26,7 @@ from harness.communication.missing_ranks import decisive, missing_ranks
 from harness.communication.unmatched import misdirected, tags_differ, unset_text
 from harness.communication.wait_graph import RankView, Waiting, waits_now
 from harness.communication.waits_text import alike, call_text, waits_text
+from harness.communication_call import Call, Kind, under_way
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""``communicated`` and ``communicating``: what the calling rank has communicated, for its test to look at.
+"""``recorded_communication`` and ``record_communication``: what the calling rank has communicated.
 
 Which log is the rank's is told by those who start ranks (``history_of``): a process has one, a rank that is a
 thread its own.
@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from harness.calls import Call, Kind
 from harness.communication.call_log import ENTRIES, CallLog
+from harness.communication_call import Call, Kind
 from harness.errors import UsageError
 
 _TOLD = frozenset({Kind.COLLECTIVE, Kind.SEND, Kind.RECEIVE})
@@ -75,7 +75,7 @@ def parts(call: Call) -> tuple[str, ...]:
     return tuple(part for part in found if part)
 
 
-def communicated() -> Communication:
+def recorded_communication() -> Communication:
     """What the calling rank has communicated since its test began, including what is still under way.
 
     UsageError where nothing is recorded (outside of a rank's test, and where one process plays all ranks on
@@ -85,10 +85,10 @@ def communicated() -> Communication:
 
 
 @contextmanager
-def communicating() -> Iterator[Communication]:
-    """A region whose communication is a value: ``with communicating() as seen``; it is complete at the end.
+def record_communication() -> Iterator[Communication]:
+    """A region whose communication is a value, complete at its end: ``with record_communication() as seen``.
 
-    UsageError as of ``communicated``; only the calls in the region have to fit in the log.
+    UsageError as of ``recorded_communication``; only the calls in the region have to fit in the log.
     """
     own = _own()
     first = own.count
@@ -104,7 +104,7 @@ def _since(log: CallLog, first: int) -> Communication:
     if made > ENTRIES:
         raise UsageError(
             f"the rank made {made} calls, of which its log holds the last {ENTRIES}: look at fewer at a "
-            "time, by `with communicating()`"
+            "time, by `with record_communication()`"
         )
     return Communication(_users(log.last(made)))
 

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from harness.calls import UNNAMED, Kind, Signature
 from harness.communication.user_lines import ObjectCall
+from harness.communication_call import UNNAMED, Kind, Signature
 
 
 class KnownGroup:

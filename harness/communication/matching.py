@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from harness.calls import UNNAMED, Call, Kind
+from harness.communication_call import UNNAMED, Call, Kind
 
 CallsByRank = Mapping[int, Sequence[Call]]
 

@@ -11,9 +11,9 @@ import enum
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from harness.calls import Kind
 from harness.communication.matching import CallsByRank, Row, rows
 from harness.communication.wait_graph import Waiting
+from harness.communication_call import Kind
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import defaultdict
 from itertools import zip_longest
 
-from harness.calls import Call
 from harness.communication.call_log import ENTRIES
 from harness.communication.matching import CallsByRank
+from harness.communication_call import Call
 
 
 def outlier(calls: CallsByRank) -> int | None:

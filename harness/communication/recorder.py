@@ -13,15 +13,15 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from harness.calls import Kind, Signature
 from harness.communication.arguments import KINDS, Arguments, are_real, key_of
 from harness.communication.call_log import BY_LIBRARY, ENTRIES, OWN_WORK, UNSEEN, CallLog
 from harness.communication.checks import Check
 from harness.communication.known_groups import KnownGroup, KnownGroups
-from harness.communication.pending import PendingCalls
+from harness.communication.pending_calls import PendingCalls
 from harness.communication.python_threads import count as python_threads
 from harness.communication.signatures import signature_of
 from harness.communication.user_lines import ObjectCall, Places
+from harness.communication_call import Kind, Signature
 
 # The token of a call that is not recorded: it is merely traced.
 NOT_RECORDED = -1

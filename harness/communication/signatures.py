@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from harness.calls import Kind, Signature
 from harness.communication.arguments import KINDS, REDUCING, ROOTED, Arguments
 from harness.communication.reduce_operations import name_of
+from harness.communication_call import Kind, Signature
 
 _NOT_TOLD = -1  # in a table of counts: nothing goes between these two
 _GROUP_FIELDS = ("group", "members", "made_at", "default", "generation", "backend")

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from harness.calls import Kind
 from harness.communication.recorder import NOT_RECORDED
 from harness.communication.tap_state import Taps
+from harness.communication_call import Kind
 from harness.compiler_state import uncompiled
 
 _STORES = ("Store", "FileStore", "HashStore", "TCPStore", "PrefixStore")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from harness.calls import Call, Kind
 from harness.communication.difference_text import Explanation
 from harness.communication.matching import CallsByRank, Channel, Messages, messages
 from harness.communication.missing_ranks import decisive
 from harness.communication.wait_graph import Waiting, names_of, workers_of
+from harness.communication_call import Call, Kind
 
 
 def tags_differ(calls: CallsByRank, waiting: Mapping[int, Waiting]) -> Explanation | None:

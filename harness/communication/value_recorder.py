@@ -20,7 +20,7 @@ import numpy as np
 from harness.communication import values
 from harness.communication.arguments import IN_PLACE, Arguments
 from harness.communication.call_log import CallLog
-from harness.communication.pending import MemoryUse, touches_versions, uses
+from harness.communication.pending_calls import MemoryUse, touches_versions, uses
 from harness.communication.values import NO_PLAIN_TENSOR, STRIDED, TOO_LARGE, WRITTEN, CallValues, Tensor
 
 # Bytes of a call's tensors, all together, up to which they are kept: more than tests use to find a fault, and

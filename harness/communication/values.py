@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from struct import Struct
 from typing import Any
 
-from harness.calls import Call, call_from_json, to_json
+from harness.communication_call import Call, call_from_json, to_json
 
 # Bytes of the JSON and of the elements behind it.
 _HEAD = Struct("<IQ")

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from harness.calls import Call, Kind
 from harness.communication.matching import (
     CallsByRank,
     Channel,
@@ -26,6 +25,7 @@ from harness.communication.matching import (
     row_key,
     rows,
 )
+from harness.communication_call import Call, Kind
 
 # How the names of threads begin that serve other processes, so that their work is none of their own rank's.
 SERVING = "pt_tcpstore"

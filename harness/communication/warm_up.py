@@ -14,12 +14,12 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from harness.calls import Kind
 from harness.communication import taps
 from harness.communication.arguments import METHODS
 from harness.communication.call_log import LOG_BYTES, CallLog
 from harness.communication.recorder import Recorder
 from harness.communication.tap_state import Taps
+from harness.communication_call import Kind
 
 # Python specialises a function in its first eight runs; each server makes these rounds, more save nothing.
 ROUNDS = 10

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.conformance.matrix import BAD, Cell, Matrix, State, count, merged
-from harness.features import SECTION, TEST
+from harness.conformance_features import SECTION, TEST
 from harness.report.naming import parse_id
 
 # What a state looks like without colour.

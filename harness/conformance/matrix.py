@@ -11,10 +11,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from harness import features
+from harness import conformance_features
 from harness.conformance import cells
 from harness.conformance.cells import Entry
-from harness.features import SECTION, TEST, Feature
+from harness.conformance_features import SECTION, TEST, Feature
 from harness.outcomes import Status
 from harness.record import TestRecord
 from harness.report.naming import parse_id
@@ -134,9 +134,10 @@ def matrix(
 
 
 def cells_of_features(records: Iterable[TestRecord], tests: Iterable[Cell]) -> list[Cell]:
-    """A cell for each test that says what it tries (``harness.features``), in the test's state."""
+    """A cell for each test with a feature (``harness.conformance_features``), in that test's state."""
     found = {record.id: record.extra["feature"] for record in records if "feature" in record.extra}
-    return [_of_feature(features.from_json(found[test.name]), test) for test in tests if test.name in found]
+    from_json = conformance_features.from_json
+    return [_of_feature(from_json(found[test.name]), test) for test in tests if test.name in found]
 
 
 def _of_feature(tried: Feature, test: Cell) -> Cell:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from harness.fuzzing.draw import GLOO as GLOO
     from harness.fuzzing.draw import Backend as Backend
     from harness.fuzzing.draw import programs as programs
-    from harness.fuzzing.mutation import Change as Change
     from harness.fuzzing.mutation import Mutation as Mutation
+    from harness.fuzzing.mutation import MutationKind as MutationKind
     from harness.fuzzing.mutation import mutated as mutated
     from harness.fuzzing.prediction import Prediction as Prediction
     from harness.fuzzing.prediction import predict as predict
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _HOMES: dict[str, tuple[str, ...]] = {
     "harness.fuzzing.case": ("ProgramTestCase", "fuzz"),
     "harness.fuzzing.draw": ("GLOO", "Backend", "programs"),
-    "harness.fuzzing.mutation": ("Change", "Mutation", "mutated"),
+    "harness.fuzzing.mutation": ("MutationKind", "Mutation", "mutated"),
     "harness.fuzzing.prediction": ("Prediction", "predict"),
     "harness.fuzzing.program": ("CollectiveStep", "Message", "Program", "Step", "Straggler"),
     "harness.fuzzing.source": ("source_of",),

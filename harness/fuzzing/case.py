@@ -32,7 +32,7 @@ from harness.fuzzing.shrink import smallest
 from harness.fuzzing.source import source_of
 from harness.outcomes import Status
 from harness.ranks.modes import chosen_mode
-from harness.requirements import reason_to_skip
+from harness.requirements import skip_reason
 from harness.settings import Settings
 from harness.targets import accelerators
 
@@ -156,7 +156,7 @@ class ProgramTestCase(MultiProcContinuousTest):
         if self._wanted() is None:
             super()._spawn_processes()
             return
-        reason = reason_to_skip(self) or accelerators.too_few(self)
+        reason = skip_reason(self) or accelerators.too_few(self)
         if reason is not None:
             raise unittest.SkipTest(reason)
 

@@ -32,7 +32,7 @@ from harness.fuzzing.reference import Interpretation, interpret
 from harness.fuzzing.schedule import SEND, RankAction, schedule
 
 
-class Change(str, enum.Enum):
+class MutationKind(str, enum.Enum):
     """What a mutated rank does otherwise."""
 
     DROP = "drop"
@@ -49,7 +49,7 @@ class Mutation:
     last. ``other`` is the number and the part of the call that a swapped call comes after.
     """
 
-    change: Change
+    change: MutationKind
     rank: int
     number: int
     part: str
@@ -77,12 +77,12 @@ class Mutation:
                 yield action
             elif here != (self.number, self.part):
                 yield action
-            elif self.change is Change.DOUBLE:
+            elif self.change is MutationKind.DOUBLE:
                 yield action
                 yield replace(action, number=new)
-            elif self.change is Change.ARGUMENTS:
+            elif self.change is MutationKind.ARGUMENTS:
                 yield replace(action, number=new)
-            elif self.change is Change.SWAP and action != second:
+            elif self.change is MutationKind.SWAP and action != second:
                 yield action
 
     def text(self, program: Program) -> str:
@@ -91,11 +91,11 @@ class Mutation:
         what = f"step {self.number}, {step}"
         if isinstance(step, Message):
             what = f"the {self.part} of {what}"
-        if self.change is Change.DROP:
+        if self.change is MutationKind.DROP:
             return f"rank {self.rank} drops {what}"
-        if self.change is Change.DOUBLE:
+        if self.change is MutationKind.DOUBLE:
             return f"rank {self.rank} doubles {what}"
-        if self.change is Change.ARGUMENTS:
+        if self.change is MutationKind.ARGUMENTS:
             return f"rank {self.rank} does {self.step} in place of {what}"
         assert self.other is not None
         return f"rank {self.rank} does {what} before step {self.other[0]}, {program.steps[self.other[0]]}"
@@ -118,7 +118,7 @@ def with_own_data(step: CollectiveStep | Message) -> CollectiveStep | Message:
 def mutated(program: Program, draws: random.Random, backend: Backend = GLOO) -> Mutation | None:
     """Draws a mutation of a program; None where no rank makes a call, or none can be made otherwise."""
     ranks = draws.sample(range(program.world_size), program.world_size)
-    changes = draws.sample([*Change], len(Change))
+    changes = draws.sample([*MutationKind], len(MutationKind))
     for rank in ranks:
         for change in changes:
             possible: dict[object, list[Mutation]] = defaultdict(list)
@@ -137,7 +137,9 @@ def _changed(program: Program, mutation: Mutation) -> tuple[str, ...]:
     return tuple(name for name in after if after[name] != before[name] and name != "takes")
 
 
-def mutations(program: Program, rank: int, change: Change, backend: Backend = GLOO) -> Iterator[Mutation]:
+def mutations(
+    program: Program, rank: int, change: MutationKind, backend: Backend = GLOO
+) -> Iterator[Mutation]:
     """Yields all mutations of one kind of one rank."""
     calls = [action for action in schedule(program, rank) if not action.waits]
     for place, action in enumerate(calls):
@@ -145,11 +147,11 @@ def mutations(program: Program, rank: int, change: Change, backend: Backend = GL
         if isinstance(step, Straggler):
             continue
         plain = Mutation(change, rank, action.number, action.part)
-        if change is Change.DROP:
+        if change is MutationKind.DROP:
             yield plain
-        elif change is Change.DOUBLE:
+        elif change is MutationKind.DOUBLE:
             yield replace(plain, step=with_own_data(step))
-        elif change is Change.SWAP:
+        elif change is MutationKind.SWAP:
             before = calls[place - 1] if place else None
             if before is not None and _differ(program, before, action):
                 yield replace(plain, other=(before.number, before.part))
@@ -240,7 +242,7 @@ def from_json(value: Mapping[str, Any]) -> Mutation:
         if isinstance(step, Straggler):
             raise UsageError("not a mutation: a straggler makes no call")
         other = None if value["other"] is None else (value["other"][0], value["other"][1])
-        change = Change(value["change"])
+        change = MutationKind(value["change"])
         return Mutation(change, value["rank"], value["number"], value["part"], step, other)
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(f"not a mutation: {error!r}") from error

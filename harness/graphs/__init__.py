@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from harness.graphs.compilers import nop as nop
     from harness.graphs.ddp_bucketing import DDP_OPTIMIZER_DEVIATIONS as DDP_OPTIMIZER_DEVIATIONS
     from harness.graphs.ddp_bucketing import MODEL_OUTPUT as MODEL_OUTPUT
-    from harness.graphs.ddp_bucketing import Step as Step
-    from harness.graphs.ddp_bucketing import Weight as Weight
+    from harness.graphs.ddp_bucketing import DdpParameter as DdpParameter
+    from harness.graphs.ddp_bucketing import ForwardOperator as ForwardOperator
     from harness.graphs.ddp_bucketing import expected_buckets as expected_buckets
     from harness.graphs.ddp_capture import captured_splits as captured_splits
     from harness.graphs.ddp_capture import splits_of as splits_of
-    from harness.graphs.ddp_splits import Split as Split
+    from harness.graphs.ddp_splits import DdpSplit as DdpSplit
     from harness.graphs.ddp_splits import splits_from_json as splits_from_json
     from harness.graphs.ddp_splits import splits_to_json as splits_to_json
     from harness.graphs.front_ends import AotFunction as AotFunction
@@ -62,12 +62,12 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "harness.graphs.ddp_bucketing": (
         "MODEL_OUTPUT",
         "DDP_OPTIMIZER_DEVIATIONS",
-        "Step",
-        "Weight",
+        "ForwardOperator",
+        "DdpParameter",
         "expected_buckets",
     ),
     "harness.graphs.ddp_capture": ("captured_splits", "splits_of"),
-    "harness.graphs.ddp_splits": ("Split", "splits_from_json", "splits_to_json"),
+    "harness.graphs.ddp_splits": ("DdpSplit", "splits_from_json", "splits_to_json"),
     "harness.graphs.front_ends": ("AotFunction", "Compilation", "FrontEnd"),
     "harness.graphs.view_program_strategy": ("view_programs",),
     "harness.graphs.programs": ("ViewProgram",),

@@ -13,7 +13,7 @@ Written from torch's documentation (the note in ``torch/_dynamo/backends/distrib
   takes further operators until it does.
 * The operators before the first parameter are no bucket of their own: they belong to the following one.
 
-This module does not import torch: a model is a sequence of ``Step`` values.
+This module does not import torch: a model is a sequence of ``ForwardOperator`` values.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MODEL_OUTPUT = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Weight:
+class DdpParameter:
     """A parameter: its name, its bytes, whether it requires grad, and whether DDP was told to ignore it."""
 
     name: str
@@ -38,7 +38,7 @@ class Weight:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ForwardOperator:
     """One operator of the forward.
 
     ``weights`` are the parameters among its positional arguments, in that order. ``aside`` are those that it
@@ -46,8 +46,8 @@ class Step:
     ``MODEL_OUTPUT`` among them means that the model returns it.
     """
 
-    weights: tuple[Weight, ...] = ()
-    aside: tuple[Weight, ...] = ()
+    weights: tuple[DdpParameter, ...] = ()
+    aside: tuple[DdpParameter, ...] = ()
     readers: tuple[int, ...] = ()
 
 
@@ -81,7 +81,7 @@ class ExpectedBucket:
 
 
 def expected_buckets(
-    steps: Sequence[Step], cap: int, first_cap: int, deviations: Deviations = DOCUMENTED
+    steps: Sequence[ForwardOperator], cap: int, first_cap: int, deviations: Deviations = DOCUMENTED
 ) -> tuple[ExpectedBucket, ...]:
     """The buckets of a model whose forward is ``steps``, nearest the output first; at least one.
 
@@ -103,7 +103,9 @@ def expected_buckets(
     return tuple(_bucket(piece, counted) for piece in pieces or [[]])
 
 
-def _length(rest: Sequence[int], limit: int, steps: Sequence[Step], counted: Sequence[list[Weight]]) -> int:
+def _length(
+    rest: Sequence[int], limit: int, steps: Sequence[ForwardOperator], counted: Sequence[list[DdpParameter]]
+) -> int:
     """How many of the remaining steps the next bucket takes."""
     total = 0
     for length, index in enumerate(rest, 1):
@@ -113,15 +115,15 @@ def _length(rest: Sequence[int], limit: int, steps: Sequence[Step], counted: Seq
     return len(rest)
 
 
-def _gives(piece: Sequence[int], steps: Sequence[Step]) -> bool:
+def _gives(piece: Sequence[int], steps: Sequence[ForwardOperator]) -> bool:
     """Whether any step outside the piece, or the caller, reads the result of a step in it."""
     inside = set(piece)
     return any(reader not in inside for index in piece for reader in steps[index].readers)
 
 
-def _counted(steps: Sequence[Step], deviations: Deviations) -> list[list[Weight]]:
+def _counted(steps: Sequence[ForwardOperator], deviations: Deviations) -> list[list[DdpParameter]]:
     """The parameters that each step counts; one that several steps use counts with the last of them."""
-    found: list[list[Weight]] = [[] for _ in steps]
+    found: list[list[DdpParameter]] = [[] for _ in steps]
     seen: set[str] = set()
     for index in reversed(range(len(steps))):
         step = steps[index]
@@ -134,13 +136,13 @@ def _counted(steps: Sequence[Step], deviations: Deviations) -> list[list[Weight]
     return found
 
 
-def _bucket(piece: Iterable[int], counted: Sequence[list[Weight]]) -> ExpectedBucket:
+def _bucket(piece: Iterable[int], counted: Sequence[list[DdpParameter]]) -> ExpectedBucket:
     steps = tuple(piece)
     weights = [weight for index in steps for weight in counted[index]]
     return ExpectedBucket(tuple(w.name for w in weights), sum(w.size for w in weights), steps)
 
 
-def _check(steps: Sequence[Step], cap: int, first_cap: int) -> None:
+def _check(steps: Sequence[ForwardOperator], cap: int, first_cap: int) -> None:
     if first_cap > cap:
         raise UsageError(
             f"the first bucket's limit, {first_cap} bytes, is above that of the others, {cap} bytes: "

@@ -21,14 +21,14 @@ from torch._dynamo.backends.distributed import DDPOptimizer
 from torch.nn.parallel import DistributedDataParallel
 
 from harness.errors import UsageError
-from harness.graphs.ddp_splits import MIB, Boundary, Bucket, CountedParameter, Split
+from harness.graphs.ddp_splits import MIB, Boundary, Bucket, CountedParameter, DdpSplit
 
 # A step of the way to a parameter, as dynamo writes it: ._modules['net'], ._parameters['weight'].
 _STEP = re.compile(r"_(?:modules|parameters)\['([^']+)'\]")
 
 
 @contextlib.contextmanager
-def captured_splits() -> Iterator[list[Split]]:
+def captured_splits() -> Iterator[list[DdpSplit]]:
     """A context that records each graph that DDPOptimizer compiles; yields the growing list of splits.
 
     The list has one entry for each graph that dynamo captures while DDP's forward runs, in the order of
@@ -36,7 +36,7 @@ def captured_splits() -> Iterator[list[Split]]:
     (``optimize_ddp`` off) or raises. Compiled code and results are the same as outside of the context. For an
     optimizer that was made by hand, parameters are named after the place where dynamo found them.
     """
-    found: list[Split] = []
+    found: list[DdpSplit] = []
     original = DDPOptimizer.compile_fn
 
     def compile_fn(self: Any, graph: fx.GraphModule, inputs: Sequence[Any], **options: Any) -> Any:
@@ -54,7 +54,9 @@ def captured_splits() -> Iterator[list[Split]]:
         yield found
 
 
-def splits_of(model: torch.nn.Module, *inputs: Any, bucket_cap_mb: float = 25, **named: Any) -> list[Split]:
+def splits_of(
+    model: torch.nn.Module, *inputs: Any, bucket_cap_mb: float = 25, **named: Any
+) -> list[DdpSplit]:
     """How DDPOptimizer would split ``model`` under DDP, without a process group.
 
     ``inputs`` and ``named`` are the forward's arguments; ``bucket_cap_mb`` is DDP's, in MiB. The model runs
@@ -88,7 +90,7 @@ class _Piece(NamedTuple):
 
 
 class _Capture:
-    """Gathers the data of one graph's ``Split`` before, while and after DDPOptimizer compiles it."""
+    """Gathers the data of one graph's ``DdpSplit`` before, while and after DDPOptimizer compiles it."""
 
     def __init__(self, graph: fx.GraphModule, inputs: Sequence[Any]) -> None:
         self._code = _code(graph)  # copied now: if the graph is not split, the backend may change it
@@ -106,8 +108,8 @@ class _Capture:
 
         return watched
 
-    def split(self, optimizer: Any, compiled: Any) -> Split:
-        """The ``Split``, once DDPOptimizer has compiled the graph."""
+    def split(self, optimizer: Any, compiled: Any) -> DdpSplit:
+        """The ``DdpSplit``, once DDPOptimizer has compiled the graph."""
         caps = optimizer.first_bucket_cap, optimizer.bucket_bytes_cap
         made = list(reversed(optimizer.buckets))  # the optimizer keeps the bucket nearest the input first
         pieces = self._by_bucket(compiled, len(made))
@@ -124,7 +126,7 @@ class _Capture:
             )
             for index, (bucket, piece) in enumerate(zip(made, pieces, strict=True))
         )
-        return Split(
+        return DdpSplit(
             *caps,
             buckets=buckets,
             results=tuple(_from(value, sources) for value in self._results),

@@ -1,6 +1,6 @@
 """How DDPOptimizer split a model, as frozen values that a test asserts on and a person reads.
 
-    Split                    one graph that dynamo captured under DDP
+    DdpSplit                    one graph that dynamo captured under DDP
       Bucket                 ordered by readiness: the first is nearest the output, its gradients come first
         CountedParameter     in the order in which the bucket counted them
         Boundary             a value that is an input of the bucket's graph
@@ -103,7 +103,7 @@ class Bucket:
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class DdpSplit:
     """A graph and its buckets, nearest the output first.
 
     ``first_cap`` and ``cap`` are bytes. ``results`` are the values that the graph returns. ``missed`` are
@@ -155,12 +155,12 @@ class Split:
         return "\n".join(lines)
 
 
-def splits_to_json(splits: Iterable[Split]) -> str:
+def splits_to_json(splits: Iterable[DdpSplit]) -> str:
     """Splits as a JSON text, which ``splits_from_json`` reads and ``tools/draw_splits.py`` draws."""
     return json.dumps([asdict(split) for split in splits], indent=1)
 
 
-def splits_from_json(text: str) -> tuple[Split, ...]:
+def splits_from_json(text: str) -> tuple[DdpSplit, ...]:
     """The splits that ``splits_to_json`` wrote; UsageError for any other text."""
     try:
         return tuple(_split(each) for each in json.loads(text))
@@ -171,8 +171,8 @@ def splits_from_json(text: str) -> tuple[Split, ...]:
         ) from error
 
 
-def _split(fields: Mapping[str, Any]) -> Split:
-    return Split(
+def _split(fields: Mapping[str, Any]) -> DdpSplit:
+    return DdpSplit(
         **{
             **fields,
             "buckets": tuple(_bucket(each) for each in fields["buckets"]),

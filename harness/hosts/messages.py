@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from harness.errors import ProtocolError
-from harness.plain_fields import checked
+from harness.field_checks import checked
 
 # The number in ``Data`` of the zygote itself; its workers have the numbers after it.
 ZYGOTE = 0

@@ -8,8 +8,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from harness.calls import Call
 from harness.communication import call_log
+from harness.communication_call import Call
 from harness.look.processes import HeldLog, Process
 
 

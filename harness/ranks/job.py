@@ -6,9 +6,9 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from harness.merging import MergeRules
 from harness.outcomes import RankOutcome
 from harness.protocol import Launch
+from harness.rank_merging import MergeRules
 from harness.settings import Settings
 
 # The note of a job whose server did not report, after the ranks had ended, which processes they left.

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from harness.errors import HarnessError
-from harness.merging import MergeRules, merge
 from harness.outcomes import RankOutcome, Status, TestOutcome
+from harness.rank_merging import MergeRules, merge
 from harness.ranks.job import JobResult, RunningRanks
 
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.calls import Call, under_way
+from harness.communication_call import Call, under_way
 from harness.frames import Frame, main_stack, users_frame
 from harness.outcomes import RankOutcome, Status, exit_text, ranks_text
 from harness.record import RankRecord

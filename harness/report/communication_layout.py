@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from harness.calls import Call, Kind
 from harness.communication.matching import (
     CallsByRank,
     Difference,
@@ -21,6 +20,7 @@ from harness.communication.matching import (
     paired,
     rows,
 )
+from harness.communication_call import Call, Kind
 from harness.outcomes import Status, ranks_text
 from harness.record import MOST_CALLS, RankRecord
 from harness.report.activity import standing

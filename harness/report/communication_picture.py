@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Iterable
 from html import escape
 
-from harness.calls import Call, Kind
+from harness.communication_call import Call, Kind
 from harness.outcomes import ranks_text
 from harness.report.communication_layout import DIFFERS, OPEN, UNMATCHED, Cell, Lane, Lanes, Meeting
 from harness.report.text import visible

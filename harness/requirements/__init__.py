@@ -2,7 +2,7 @@
 
 A decorator appends one frozen value to a tuple on the test. A runner reads the tuple with
 `requirements_of(cls, method_name)`, without running the test and without torch; a base class asks
-`reason_to_skip(test)` before it launches ranks; and a test that is called where its requirement is not met
+`skip_reason(test)` before it launches ranks; and a test that is called where its requirement is not met
 raises unittest.SkipTest, in any TestCase. Where to change what:
 
     upstream_decorators     a decorator that PyTorch's tests have too: skip_if_lt_x_gpu, requires_nccl, ...
@@ -22,9 +22,9 @@ raises unittest.SkipTest, in any TestCase. Where to change what:
 from harness.requirements.attach import (
     get_required_hosts,
     get_required_world_size,
-    reason_to_skip,
     require,
     requirements_of,
+    skip_reason,
 )
 from harness.requirements.environment_decorators import with_dist_debug_levels, with_nccl_blocking_wait
 from harness.requirements.harness_decorators import (
@@ -94,7 +94,6 @@ __all__ = [
     "merge",
     "nccl_skip_if_lt_x_gpu",
     "probe",
-    "reason_to_skip",
     "require",
     "require_n_gpus_for_nccl_backend",
     "requirements_of",
@@ -126,6 +125,7 @@ __all__ = [
     "skip_if_rocm_ver_lessthan_multiprocess",
     "skip_if_small_worldsize",
     "skip_if_win32",
+    "skip_reason",
     "slowTest",
     "slow_test",
     "timeout",

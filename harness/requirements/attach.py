@@ -6,7 +6,7 @@ and computes its `__unittest_skip__` when unittest reads it.
 
 Nothing is checked at decoration: a module of decorated tests loads without a probe and without torch. A
 requirement that depends on the world size is checked where the world size is known: by
-`reason_to_skip(test)` in the parent before it launches ranks, and by the decorated function when it is
+`skip_reason(test)` in the parent before it launches ranks, and by the decorated function when it is
 called, in a rank or elsewhere.
 """
 
@@ -64,7 +64,7 @@ def requirements_of(owner: object, method_name: str) -> Requirements:
     return merge(_on_function(method), _on_class(cls))
 
 
-def reason_to_skip(test: unittest.TestCase) -> str | None:
+def skip_reason(test: unittest.TestCase) -> str | None:
     """Why this test skips on this machine, or None where it runs.
 
     A base class calls this before it launches ranks. The world size is `test.world_size` where that is a

@@ -14,9 +14,9 @@ from harness.cases.verdict import left_behind
 from harness.communication.checks import Finding
 from harness.errors import UsageError
 from harness.look.on_signal import shown_on_signal
-from harness.merging import MergeRules, merge, with_communication
 from harness.outcomes import Status, TestOutcome, lost_a_peer
 from harness.protocol import Launch
+from harness.rank_merging import MergeRules, merge, with_communication
 from harness.ranks.job import Job, JobResult
 from harness.ranks.processes import module_import
 from harness.ranks.processes.mode import FreshRanks

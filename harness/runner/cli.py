@@ -25,7 +25,7 @@ COMMANDS = {
     "migrate": lambda: importlib.import_module("harness.migrate.cli"),
     "conformance": lambda: importlib.import_module("harness.conformance.cli"),
     "merge": lambda: importlib.import_module("harness.merge.cli"),
-    "target": lambda: importlib.import_module("harness.drafting.cli"),
+    "target": lambda: importlib.import_module("harness.target_draft.cli"),
     "look": lambda: importlib.import_module("harness.look.cli"),
 }
 

@@ -34,7 +34,7 @@ from harness.runner.found_tests import Found, nothing_code, taken_over, why_noth
 from harness.runner.interrupts import Interrupts
 from harness.runner.invocation import Invocation, resolve
 from harness.runner.journal import Journal
-from harness.runner.looks import Looks, has_terminal
+from harness.runner.look_requests import Looks, has_terminal
 from harness.runner.other_hosts import OtherHosts
 from harness.runner.plan import Plan
 from harness.runner.reporters import Reporters, build

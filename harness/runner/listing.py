@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 
 from harness import pytest_outcomes
-from harness.features import feature_of
+from harness.conformance_features import feature_of
 from harness.requirements import requirements_of
 from harness.requirements.merged import Requirements
 from harness.runner import pytest_use

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.errors import ProtocolError
-from harness.plain_fields import checked
+from harness.field_checks import checked
 from harness.runner.plan import Attempt
 from harness.runner.unit import split_id
 

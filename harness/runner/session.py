@@ -32,7 +32,7 @@ from harness.runner.events import (
     ZygoteGone,
 )
 from harness.runner.journal import Journal
-from harness.runner.looks import Looks
+from harness.runner.look_requests import Looks
 from harness.runner.messages import Item
 from harness.runner.other_hosts import OtherHosts
 from harness.runner.plan import Attempt, Plan

@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from harness import features
+from harness import conformance_features
 from harness.configuration.override import Rule
 from harness.conformance.known import judged
 from harness.record import TestRecord
@@ -60,7 +60,7 @@ class Setup:
         if chaos is not None:
             extra["chaos"] = chaos
         if unit.feature is not None:
-            extra["feature"] = features.to_json(unit.feature)
+            extra["feature"] = conformance_features.to_json(unit.feature)
         record = replace(
             record,
             attempt=attempt.attempt,

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness import features
+from harness import conformance_features
+from harness.conformance_features import Feature
 from harness.errors import ProtocolError
-from harness.features import Feature
 
 # The ids that unittest gives a module that cannot be imported or that skips itself begin with these names.
 FAILED_MODULE = "unittest.loader._FailedTest."
@@ -133,7 +133,7 @@ def from_json(value: Mapping[str, Any]) -> Unit:
         environ = tuple((str(name), str(text)) for name, text in value.get("environ", ()))
         changed = {"demand": demand, "fixtures": tuple(value["fixtures"]), "environ": environ}
         if value.get("feature") is not None:
-            changed["feature"] = features.from_json(list(value["feature"].values()))
+            changed["feature"] = conformance_features.from_json(list(value["feature"].values()))
         return Unit(**{**value, **changed})
     except (KeyError, TypeError, ValueError) as error:
         raise ProtocolError(f"not a unit: {error!r}") from error

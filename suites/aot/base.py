@@ -21,7 +21,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from harness import DynamoTestCase
-from harness.features import Feature, of_class
+from harness.conformance_features import Feature, of_class
 from harness.graphs import (
     AotFunction,
     Capture,

@@ -20,10 +20,10 @@ from harness import (  # noqa: F401  (unittest calls load_tests)
     parametrize,
     run_tests,
 )
-from harness.examples import bounded
 from harness.fuzzing.compiled import renamed
 from harness.fuzzing.signature import Failure, Kind, Signature, of_exception, plain
 from harness.graphs import MismatchError, view_programs
+from harness.hypothesis_examples import bounded
 from suites.aot.base import AotTestCase
 from suites.bugs.book import known
 

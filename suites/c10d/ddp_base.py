@@ -15,7 +15,7 @@ import torch._dynamo  # DDP imports it when it is made: a second, which ranks ne
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from harness.features import Feature, of_class
+from harness.conformance_features import Feature, of_class
 from harness.targets import Capability, needs
 from suites.c10d.base import C10dTestCase
 

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness import TestCase, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
-from harness.examples import bounded
+from harness.hypothesis_examples import bounded
 
 DTYPES = (torch.float32, torch.float64, torch.float16)
 

@@ -14,12 +14,12 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 from harness import TestCase, environment, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
-from harness.examples import wanted
 from harness.fuzzing.ddp.draw import drawn
 from harness.fuzzing.ddp.hunted import DdpPrograms
 from harness.fuzzing.hunted import Rejected
 from harness.fuzzing.player import played, quiet_environment, smallest
 from harness.fuzzing.signature import Signature
+from harness.hypothesis_examples import wanted
 from suites.bugs.book import known
 from suites.c10d.base import gloo_only
 

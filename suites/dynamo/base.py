@@ -26,7 +26,7 @@ from harness.cases.dynamo import (
     DynamoDistributedSingleProcTestCase,
     _dynamo_dist_per_rank_init,
 )
-from harness.features import Feature, of_class
+from harness.conformance_features import Feature, of_class
 from harness.targets import Capability, needs
 from suites import inductor
 from suites.counted import CountsCompiles

@@ -24,15 +24,15 @@ from torch._dynamo.exc import BackendCompilerFailed
 from torch.nn.parallel import DistributedDataParallel
 
 from harness import DynamoTestCase, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
-from harness.examples import bounded
 from harness.graphs import (
     DDP_OPTIMIZER_DEVIATIONS,
     MODEL_OUTPUT,
-    Step,
-    Weight,
+    DdpParameter,
+    ForwardOperator,
     captured_splits,
     expected_buckets,
 )
+from harness.hypothesis_examples import bounded
 from suites.dynamo.models import MIB, FakeDDP
 from suites.dynamo.trees import (
     CAPS,
@@ -204,10 +204,12 @@ class TestGraphsOfModules(BucketsTestCase):
         steps = []
         for index, module in enumerate(model):
             weights = tuple(
-                Weight(names[id(p)], 4 * p.numel(), ignored=getattr(p, "_ddp_ignored", False))
+                DdpParameter(names[id(p)], 4 * p.numel(), ignored=getattr(p, "_ddp_ignored", False))
                 for p in module.parameters()
             )
-            steps.append(Step(weights, readers=(MODEL_OUTPUT if index == len(model) - 1 else index + 1,)))
+            steps.append(
+                ForwardOperator(weights, readers=(MODEL_OUTPUT if index == len(model) - 1 else index + 1,))
+            )
         return steps
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from harness.graphs import MODEL_OUTPUT, Step, Weight
+from harness.graphs import MODEL_OUTPUT, DdpParameter, ForwardOperator
 
 #: Rows have this many numbers everywhere, so that any module fits to any other.
 WIDTH = 4
@@ -26,8 +26,8 @@ INPUT = None
 class Trace:
     """The steps of a forward, as the modules tell them."""
 
-    weights: dict[int, Weight]
-    steps: list[tuple[tuple[Weight, ...], tuple[Weight, ...]]] = field(default_factory=list)
+    weights: dict[int, DdpParameter]
+    steps: list[tuple[tuple[DdpParameter, ...], tuple[DdpParameter, ...]]] = field(default_factory=list)
     readers: list[list[int]] = field(default_factory=list)
 
     def run(
@@ -42,12 +42,12 @@ class Trace:
                 self.readers[step].append(index)
         return index
 
-    def finished(self, result: int | None) -> list[Step]:
+    def finished(self, result: int | None) -> list[ForwardOperator]:
         """The steps of a model that returns the result of one of them."""
         if result is not INPUT:
             self.readers[result].append(MODEL_OUTPUT)
         return [
-            Step(uses, aside, tuple(readers))
+            ForwardOperator(uses, aside, tuple(readers))
             for (uses, aside), readers in zip(self.steps, self.readers, strict=True)
         ]
 
@@ -173,10 +173,10 @@ class Chain(nn.Module):
         return trace.run(x, y) if self.residual else y
 
 
-def steps_of(model: Chain) -> list[Step]:
+def steps_of(model: Chain) -> list[ForwardOperator]:
     """The steps of a model, by its own account. Parameters are called by their names in the model."""
     weights = {
-        id(each): Weight(
+        id(each): DdpParameter(
             name,
             each.numel() * each.element_size(),
             trainable=each.requires_grad,

@@ -21,7 +21,7 @@ from torch.distributed.fsdp.wrap import ModuleWrapPolicy
 from torch.distributed.tensor import DTensor
 
 from harness.cases.dynamo import DynamoDistributedMultiProcTestCase, _dynamo_dist_per_rank_init
-from harness.features import Feature, of_method
+from harness.conformance_features import Feature, of_method
 from harness.targets import Capability, needs, require
 from suites.counted import CountedBackend, CountsCompiles
 from suites.fsdp import reference

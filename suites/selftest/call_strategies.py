@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from harness.calls import Call, Kind, Signature
+from harness.communication_call import Call, Kind, Signature
 
 TEXT = st.text(max_size=8)
 SECONDS = st.floats(0, 1e6)

@@ -38,25 +38,25 @@ VALUES = (
         "variables",
         "environment",
         "record",
-        "plain_fields",
+        "field_checks",
         "protocol",
         "wire",
         "tracebacks",
-        "calls",
+        "communication_call",
         "frames",
         "pytest_outcomes",
         "source_digests",
-        "features",
+        "conformance_features",
     ),
     "tolerances",  # of dtypes by name
 )
 TEST_CASE = (
     *("testcase", "comparison", "tensors", "tensor_difference", "parametrization"),
-    *("expected_output", "accepted_output", "examples"),
+    *("expected_output", "accepted_output", "hypothesis_examples"),
 )
 LOW = ("values", "process state")
 RANK_MODES = ("ranks.processes", "ranks.threads", "ranks.external", "ranks.local", "ranks.hosts")
-FOR_RANKS = (*LOW, "system", "communication", "merging")
+FOR_RANKS = (*LOW, "system", "communication", "rank_merging")
 
 # The floors from the bottom up: a part may use only what stands above it in this list.
 TABLE = (
@@ -88,7 +88,7 @@ TABLE = (
     # Models for test authors, and for the cases that train them. They move to the device that was found.
     Part("models", ("models",), (*LOW, "requirements")),
     # How the outcomes of ranks become a test's: what they communicated is a part of that.
-    Part("merging", ("merging",), ("values", "communication")),
+    Part("rank_merging", ("rank_merging",), ("values", "communication")),
     # What all rank modes share, then the modes, none of which knows another, then the file that chooses.
     Part("ranks", ("ranks",), (*FOR_RANKS, "hosts")),
     # Of targets what each process that imports a test's module imports before it.
@@ -176,8 +176,8 @@ TABLE = (
     Part("merge", ("merge",), ("values", "report", "conformance", "runner")),
     # Tries on ranks, as a script's, what a backend can do, and writes a target.
     Part(
-        "drafting",
-        ("drafting",),
+        "target_draft",
+        ("target_draft",),
         (*FOR_RANKS, "targets", "ranks", "ranks.processes"),
     ),
     # Rewrites files; knows of the rest by names in its tables. Which modules have to be imported in ranks is
@@ -185,8 +185,8 @@ TABLE = (
     Part("migrate", ("migrate",), ("values", "system", "dropin.child_code")),
     # run_tests() and load_tests, which a test module calls: they are a way into the runner.
     Part(
-        "modules",
-        ("modules",),
+        "module_main",
+        ("module_main",),
         (*LOW, "test case", "runner", "targets", "configuration", "system.standard_output"),
     ),
     # The package itself, which resolves its public names when they are used.
@@ -205,7 +205,7 @@ BY_NAME = {
     ("runner.cli", "migrate.cli"),  # `torch-harness migrate`, the same
     ("runner.cli", "conformance.cli"),  # `torch-harness conformance`, the same
     ("runner.cli", "merge.cli"),  # `torch-harness merge`, the same
-    ("runner.cli", "drafting.cli"),  # `torch-harness target`, the same
+    ("runner.cli", "target_draft.cli"),  # `torch-harness target`, the same
     ("runner.cli", "look.cli"),  # `torch-harness look`, the same
     ("pytest_plugin.plugin", "dropin"),
     ("ranks.processes.module_import", "dropin"),
@@ -407,7 +407,7 @@ class MistakeTest(unittest.TestCase):
         for module, source, rule in (
             ("settings", "import harness.ranks.job", "values may import nothing, and ranks.job is of ranks"),
             ("ranks.job", "from harness.cases import defaults", "cases.defaults is of cases"),
-            ("ranks.job", "def f():\n from harness import modules", "modules is of modules"),
+            ("ranks.job", "def f():\n from harness import module_main", "module_main is of module_main"),
             ("ranks.job", "from harness.ranks.local import mode", "ranks.local.mode is of ranks.local"),
             ("ranks.job", "if TYPE_CHECKING:\n import harness.cases.verdict", "cases.verdict is of cases"),
             ("ranks.threads.rank", "import harness.ranks.local.rank", "ranks.local.rank is of ranks.local"),

@@ -6,7 +6,6 @@ import unittest
 
 from hypothesis import strategies as st
 
-from harness.merging import merge
 from harness.outcomes import (
     ErrorInfo,
     describe,
@@ -14,6 +13,7 @@ from harness.outcomes import (
     group_errors,
     ranks_text,
 )
+from harness.rank_merging import merge
 from suites.selftest.outcomes_of_ranks import C, E, F, P, T, rank, ranks, subtest
 from suites.selftest.properties import given
 

@@ -15,10 +15,10 @@ from typing import Any
 from hypothesis import strategies as st
 
 from harness import protocol
-from harness.calls import Call, Signature
+from harness.communication_call import Call, Signature
 from harness.errors import ProtocolError
+from harness.field_checks import LARGEST_S
 from harness.outcomes import ErrorInfo, RankOutcome, Status, SubtestOutcome
-from harness.plain_fields import LARGEST_S
 from suites.selftest.call_strategies import CALLS
 from suites.selftest.properties import given
 

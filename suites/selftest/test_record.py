@@ -10,10 +10,10 @@ from typing import Any
 from hypothesis import strategies as st
 
 from harness import record
-from harness.calls import Call, Signature, to_json
+from harness.communication_call import Call, Signature, to_json
 from harness.errors import ProtocolError
+from harness.field_checks import LARGEST_S
 from harness.outcomes import Status
-from harness.plain_fields import LARGEST_S
 from harness.record import RankRecord, SubtestRecord, TestRecord
 from suites.selftest.call_strategies import CALLS
 from suites.selftest.properties import given

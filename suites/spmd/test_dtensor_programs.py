@@ -19,7 +19,6 @@ from harness import (  # noqa: F401  (unittest calls load_tests)
     load_tests,
     run_tests,
 )
-from harness.examples import wanted
 from harness.fuzzing.dtensors.draw import drawn
 from harness.fuzzing.dtensors.execute import failure
 from harness.fuzzing.dtensors.hunted import DTensorPrograms
@@ -27,6 +26,7 @@ from harness.fuzzing.dtensors.ranks import PlayedRanks
 from harness.fuzzing.dtensors.shrink import simpler
 from harness.fuzzing.hunted import Rejected
 from harness.fuzzing.signature import Signature, of_exception
+from harness.hypothesis_examples import wanted
 from suites.bugs.book import known
 
 RANKS = 4

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from torch.distributed.tensor import Partial, Replicate, Shard
 
 from harness import TestCase, layouts, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
-from harness.examples import bounded
+from harness.hypothesis_examples import bounded
 from suites.spmd.sharding_model import REDUCTIONS, Pieces, bounds, coordinate, cut, small_numbers
 
 

@@ -20,7 +20,7 @@ from torch.optim import Optimizer
 
 from harness.errors import UsageError
 from harness.graphs.train_step import checks, transformation, warm_up
-from harness.graphs.train_step.calls import StepCall, read_call
+from harness.graphs.train_step.call_arguments import StepCall, read_call
 from harness.graphs.train_step.hyperparameters import lift_hyperparameters
 from harness.graphs.train_step.overrides import Override, replace_modules
 from harness.graphs.train_step.reads import describe_reads

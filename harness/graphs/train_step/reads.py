@@ -24,7 +24,7 @@ import torch
 from torch import nn
 
 import harness
-from harness.graphs.train_step.calls import StepCall
+from harness.graphs.train_step.call_arguments import StepCall
 from harness.graphs.train_step.snapshots import LONGEST, GuardSnapshot, is_plain
 from harness.graphs.train_step.state import MODULE_TENSORS, describe_module
 

@@ -29,7 +29,7 @@ from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 from harness.errors import UsageError
 from harness.graphs.tracing_errors import DECISIONS
 from harness.graphs.train_step import effects, hyperparameters, refusals
-from harness.graphs.train_step.calls import StepCall
+from harness.graphs.train_step.call_arguments import StepCall
 from harness.graphs.train_step.hyperparameters import Hyperparameter
 from harness.graphs.train_step.reads import describe_reads
 from harness.graphs.train_step.reduction import reducing

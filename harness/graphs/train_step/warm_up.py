@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 from torch.utils._pytree import tree_map_only
 
-from harness.graphs.train_step.calls import StepCall
+from harness.graphs.train_step.call_arguments import StepCall
 from harness.graphs.train_step.reduction import reducing
 
 

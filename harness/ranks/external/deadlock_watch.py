@@ -18,9 +18,9 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from harness.calls import Call, call_from_json, to_json, under_way
 from harness.communication.call_log import Head
 from harness.communication.wait_graph import SERVING, RankView, prove
+from harness.communication_call import Call, call_from_json, to_json, under_way
 from harness.system import posix
 
 # Seconds between two looks. One costs two calls of the store; a deadlock is known to all after four of them.

@@ -17,8 +17,8 @@ from typing import Any
 
 from harness import environment
 from harness.errors import LaunchError, RankError
-from harness.merging import DEFAULT_RULES, MergeRules, merge
 from harness.outcomes import ErrorInfo, RankOutcome, Status, describe
+from harness.rank_merging import DEFAULT_RULES, MergeRules, merge
 from harness.ranks.deadlines import Limits
 from harness.ranks.direct_channel import DirectChannel
 from harness.ranks.external import rank_set, watchdog

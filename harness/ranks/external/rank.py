@@ -17,10 +17,10 @@ from dataclasses import replace
 from time import monotonic
 from typing import Any
 
-from harness.calls import Call
 from harness.communication import call_log
 from harness.communication.chaos import chaos_of
 from harness.communication.recording import recording
+from harness.communication_call import Call
 from harness.outcomes import RankOutcome, Status, SubtestOutcome
 from harness.ranks import guard, process_groups
 from harness.ranks.direct_channel import DirectChannel

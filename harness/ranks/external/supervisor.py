@@ -21,8 +21,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from harness.communication import taps
-from harness.merging import DEFAULT_RULES, MergeRules, apply_rules
 from harness.outcomes import RankOutcome, Status
+from harness.rank_merging import DEFAULT_RULES, MergeRules, apply_rules
 from harness.ranks.deadlines import Action, EndReason, Limits, SupervisorView, decide, why_deadlocked
 from harness.ranks.exit_rules import ended_as
 from harness.ranks.external.deadlock_watch import LOOK_EVERY_S

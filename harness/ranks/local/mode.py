@@ -12,8 +12,8 @@ from time import monotonic
 from typing import Any, Protocol
 
 from harness.errors import UsageError
-from harness.merging import MergeRules, merge
 from harness.outcomes import RankOutcome
+from harness.rank_merging import MergeRules, merge
 from harness.ranks.job import Job, JobResult, RunningRanks
 from harness.ranks.local.rank import ARGUMENT
 from harness.ranks.second_attempt import second_attempt

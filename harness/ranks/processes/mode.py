@@ -10,7 +10,7 @@ from dataclasses import replace
 from time import monotonic
 
 from harness import environment
-from harness.merging import DEFAULT_RULES, MergeRules
+from harness.rank_merging import DEFAULT_RULES, MergeRules
 from harness.ranks.deadlines import Limits
 from harness.ranks.debugger import give_back_terminal
 from harness.ranks.job import UNSWEPT, Job, JobResult

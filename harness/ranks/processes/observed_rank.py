@@ -11,12 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from harness.calls import Call
 from harness.communication import call_log
+from harness.communication_call import Call
 from harness.errors import ProtocolError
-from harness.merging import MergeRules
 from harness.outcomes import RankOutcome, Status, SubtestOutcome
 from harness.protocol import Message, Report, SubtestFailed, decode
+from harness.rank_merging import MergeRules
 from harness.ranks.deadlines import EndReason
 from harness.ranks.exit_rules import ended_as, exited_wrongly, hung_at_exit, reported_too_late
 from harness.ranks.processes import stacks

@@ -16,9 +16,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from harness.communication import call_log
-from harness.merging import DEFAULT_RULES, MergeRules
 from harness.outcomes import Status
 from harness.protocol import Exited, HostLost, Swept, decode
+from harness.rank_merging import DEFAULT_RULES, MergeRules
 from harness.ranks.deadlines import (
     STACKS_QUIET_S,
     Action,

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from time import monotonic
 from typing import Any
 
-from harness.merging import MergeRules
+from harness.rank_merging import MergeRules
 from harness.ranks.direct_channel import DirectChannel
 from harness.ranks.job import Job, JobResult
 from harness.ranks.rank_class import class_of_rank

@@ -12,11 +12,11 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from harness.calls import Call
 from harness.communication import call_log
-from harness.merging import DEFAULT_RULES, MergeRules
+from harness.communication_call import Call
 from harness.outcomes import RankOutcome, Status, SubtestOutcome
 from harness.protocol import SubtestFailed
+from harness.rank_merging import DEFAULT_RULES, MergeRules
 from harness.ranks.deadlines import (
     TERM_WAIT_S,
     Action,

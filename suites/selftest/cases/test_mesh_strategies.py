@@ -11,7 +11,7 @@ from hypothesis import find, given
 from torch.distributed.tensor import Partial, Replicate, Shard
 
 from harness import UsageError, layouts, mesh_placements, mesh_shapes, moves, same_draws, tensor_shapes
-from harness.examples import bounded
+from harness.hypothesis_examples import bounded
 
 
 def all_of(strategy: Any) -> set[Any]:

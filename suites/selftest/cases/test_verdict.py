@@ -9,8 +9,8 @@ from typing import Any, cast
 
 from harness.cases import verdict
 from harness.errors import InterruptReport, RankError, RankFailure, RankLeakWarning
-from harness.merging import merge
 from harness.outcomes import ErrorInfo, RankOutcome, Status, SubtestOutcome, TestOutcome
+from harness.rank_merging import merge
 from harness.ranks.job import JobResult
 
 FAILED = ErrorInfo("AssertionError", "1 != 2", "Traceback ...\nAssertionError: 1 != 2\n", is_assertion=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 import hypothesis
 from hypothesis import strategies as st
 
-from harness.examples import bounded, wanted
+from harness.hypothesis_examples import bounded, wanted
 from suites.selftest.cases import unittest_programs
 from suites.selftest.cases.unittest_programs import Program, difference, programs
 from suites.selftest.ranks.external.jobs import Job

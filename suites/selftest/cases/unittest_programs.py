@@ -26,7 +26,7 @@ from harness import MultiProcContinuousTest, MultiProcessTestCase, MultiThreaded
 from harness.cases import verdict
 from harness.cases.dtensor import LocalDTensorTestBase
 from harness.cases.threaded import spawn_threads_and_init_comms
-from harness.merging import merge
+from harness.rank_merging import merge
 from harness.ranks.result import final_result, run_body
 from suites.selftest.faults.rows import PATIENT
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from harness.calls import Call, Kind, Signature
+from harness.communication_call import Call, Kind, Signature
 
 EVERYBODY = (0, 1, 2, 3)
 HERE = "t.py:20 in test_x"

@@ -11,7 +11,6 @@ import torch.distributed as dist
 from torch import nn
 from torch._C import _distributed_c10d
 
-from harness.calls import Kind, Signature
 from harness.communication.arguments import (
     FUNCTIONAL,
     METHODS,
@@ -26,6 +25,7 @@ from harness.communication.arguments import (
 )
 from harness.communication.reduce_operations import name_of
 from harness.communication.signatures import signature_of
+from harness.communication_call import Kind, Signature
 from suites.selftest.communication.operators import functional_base, torch_operators
 
 c10d: Any = _distributed_c10d

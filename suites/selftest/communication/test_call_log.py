@@ -11,9 +11,9 @@ import unittest
 
 from hypothesis import strategies as st
 
-from harness.calls import Kind, Signature
 from harness.communication import call_log
 from harness.communication.call_log import OWN_WORK, UNSEEN, CallLog
+from harness.communication_call import Kind, Signature
 from suites.selftest.properties import given
 
 ALL_REDUCE = Signature("all_reduce", "0", members=(0, 1), tensors="(2,) float32")

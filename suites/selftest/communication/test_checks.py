@@ -6,9 +6,9 @@ import unittest
 from collections.abc import Sequence
 from typing import Any
 
-from harness.calls import Call, Kind
 from harness.communication.call_log import ENTRIES
 from harness.communication.checks import MOST_OF_A_KIND, Check, findings
+from harness.communication_call import Call, Kind
 from suites.selftest.communication.samples import call, making, receive, send
 
 

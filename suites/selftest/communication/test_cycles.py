@@ -6,11 +6,11 @@ import unittest
 from collections.abc import Sequence
 from typing import Any
 
-from harness.calls import Call
 from harness.communication.cycles import crossed_groups, cycle, groups_in_a_cycle, mutual
 from harness.communication.difference_text import Explanation
 from harness.communication.missing_ranks import missing_ranks
 from harness.communication.wait_graph import RankView, Waiting, prove
+from harness.communication_call import Call
 from suites.selftest.communication.samples import call, receive, send
 
 HERE = "(t.py:20 in test_x)"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import unittest
 from typing import Any
 
-from harness.calls import Call
 from harness.communication.difference_text import difference_text, incomplete_text, message_text, verb_of
 from harness.communication.matching import differences, messages, rows, unequal_messages
+from harness.communication_call import Call
 from suites.selftest.communication.samples import call, receive, send
 
 

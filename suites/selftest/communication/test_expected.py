@@ -5,9 +5,9 @@ from __future__ import annotations
 import unittest
 
 from harness import UsageError
-from harness.calls import Call
 from harness.communication.expected import Expected, fits, mismatch
 from harness.communication.history import Communication
+from harness.communication_call import Call
 from suites.selftest.communication.samples import call, send
 
 REDUCE = call(reduce_op="SUM", tensors="(3,) float32", nbytes=12, members=(0, 1))

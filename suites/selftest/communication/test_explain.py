@@ -6,9 +6,9 @@ import unittest
 from dataclasses import replace
 from typing import Any
 
-from harness.calls import Call
 from harness.communication.difference_text import Explanation
 from harness.communication.explain import RankState, explain, explain_failed_call
+from harness.communication_call import Call
 from suites.selftest.communication.samples import call, making, receive, send, waits_for_key
 
 DONE = call(number=1, state="ended")

@@ -22,13 +22,13 @@ from harness import (
     MultiProcContinuousTest,
     MultiThreadedTestCase,
     UsageError,
-    communicated,
-    communicating,
+    record_communication,
+    recorded_communication,
     with_comms,
 )
-from harness.calls import Call, Kind
 from harness.communication.call_log import ENTRIES, LOG_BYTES, CallLog
 from harness.communication.history import history_of, parts
+from harness.communication_call import Call, Kind
 from suites.selftest.communication.samples import call, receive, send
 
 ROOT = Path(__file__).parents[3]
@@ -49,8 +49,8 @@ def talk(rank: int) -> None:
 
 def check(case: unittest.TestCase, rank: int) -> None:
     """Looks at what this rank communicates in ``talk``."""
-    before = communicated()
-    with communicating() as seen:
+    before = recorded_communication()
+    with record_communication() as seen:
         talk(rank)
         case.assertEqual(seen.calls, ())
     message = "send {} to rank 1 tag 5" if rank == 0 else "recv {} from rank 0 tag 5"
@@ -65,7 +65,7 @@ def check(case: unittest.TestCase, rank: int) -> None:
         ),
     )
     case.assertTrue(whole.startswith("all_gather_object (1,) int64"), whole)
-    case.assertEqual(communicated().lines, before.lines + seen.lines)
+    case.assertEqual(recorded_communication().lines, before.lines + seen.lines)
     case.assertEqual(seen.counts["broadcast"], 1)
     case.assertGreater(seen.nbytes, 44)
     case.assertEqual((len(seen.on(1, 0).calls), seen.on(0).calls), (4, ()))
@@ -79,7 +79,7 @@ class FreshHistory(DistributedTestBase):
 
     def test_seen(self) -> None:
         self.create_pg("cpu")
-        self.assertEqual(communicated().calls, ())
+        self.assertEqual(recorded_communication().calls, ())
         check(self, self.rank)
 
     def test_assertion(self) -> None:
@@ -116,7 +116,7 @@ class PooledHistory(MultiProcContinuousTest):
         return "cpu"
 
     def test_first(self) -> None:
-        self.assertEqual(communicated().calls, ())
+        self.assertEqual(recorded_communication().calls, ())
         check(self, self.rank)
 
     def test_second(self) -> None:
@@ -150,7 +150,7 @@ class LoneHistory(DistributedTestBase):
 
     def setUp(self) -> None:
         with self.assertRaisesRegex(UsageError, "no rank of a test"):  # in the parent
-            communicated()
+            recorded_communication()
         super().setUp()
 
     def test_seen(self) -> None:
@@ -172,7 +172,7 @@ class DTensorHistory(DTensorTestBase):
 
     @with_comms
     def test_seen(self) -> None:
-        with communicating() as seen:
+        with record_communication() as seen:
             redistributes(self)
         self.assertCommunication({"scatter": 1, "all_gather_into_tensor (2, 4)": 1}, seen)
 
@@ -184,7 +184,7 @@ class LocalHistory(LocalDTensorTestBase):
 
     @with_comms
     def test_refused(self) -> None:
-        with self.assertRaisesRegex(UsageError, "one process plays all ranks"), communicating():
+        with self.assertRaisesRegex(UsageError, "one process plays all ranks"), record_communication():
             redistributes(self)
 
 
@@ -225,19 +225,19 @@ class LogTest(unittest.TestCase):
         """Nothing is told where something would be left out; a region has room of its own."""
         with history_of(self.log):
             self.make(*(call(number=n) for n in range(ENTRIES)))
-            self.assertEqual(len(communicated().calls), ENTRIES)
-            with communicating() as seen:
+            self.assertEqual(len(recorded_communication().calls), ENTRIES)
+            with record_communication() as seen:
                 self.make(call("barrier"))
             self.assertEqual(seen.lines, ("barrier on {0, 1, 2, 3}",))
             with self.assertRaisesRegex(UsageError, f"made {ENTRIES + 1} calls, .* the last {ENTRIES}"):
-                communicated()
+                recorded_communication()
 
     def test_what_is_left_out(self) -> None:
         """Groups, stores, findings, and calls that were refused for their arguments."""
         others = [call(kind=kind) for kind in set(Kind) - {Kind.COLLECTIVE, Kind.SEND, Kind.RECEIVE}]
         self.make(*others, call(refused=True), call("barrier"))
         with history_of(self.log):
-            self.assertEqual(communicated().counts, {"barrier": 1})
+            self.assertEqual(recorded_communication().counts, {"barrier": 1})
 
     def test_one_call_of_several(self) -> None:
         """The calls of the backend with one number are one of the user's; those of two groups are not."""
@@ -246,13 +246,13 @@ class LogTest(unittest.TestCase):
         other = call("gather_object", group="1")
         self.make(first, second, other, call("gather_object", number=2))
         with history_of(self.log):
-            found = communicated()
+            found = recorded_communication()
         self.assertEqual(len(found.calls), 3)
         self.assertEqual(found.lines[0], "gather_object (1,) int64, (5,) uint8 13 bytes on {0, 1, 2, 3}")
 
     def test_not_in_use(self) -> None:
         with history_of("so and so"), self.assertRaisesRegex(UsageError, "not? .*recorded here: so and so"):
-            communicated()
+            recorded_communication()
 
     def test_parts(self) -> None:
         table = {

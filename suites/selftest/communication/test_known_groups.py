@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import unittest
 
-from harness.calls import UNNAMED, Kind, Signature
 from harness.communication.known_groups import KnownGroups
+from harness.communication_call import UNNAMED, Kind, Signature
 
 
 class Group:

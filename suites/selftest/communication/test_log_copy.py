@@ -6,10 +6,10 @@ import mmap
 import os
 import unittest
 
-from harness.calls import Signature
 from harness.communication import call_log
 from harness.communication.call_log import CallLog, Observation
 from harness.communication.log_copy import LogSource, apply
+from harness.communication_call import Signature
 
 SEEN = Observation(5.0, can_move=True, helped=False, stopped=True)
 SHIFT_S = 1000.0

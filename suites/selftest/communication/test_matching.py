@@ -6,8 +6,8 @@ import unittest
 from collections.abc import Sequence
 from typing import Any
 
-from harness.calls import Call
 from harness.communication.matching import difference, differences, messages, rows, unequal_messages
+from harness.communication_call import Call
 from suites.selftest.communication.samples import call, making, receive, send, waits_for_key
 
 

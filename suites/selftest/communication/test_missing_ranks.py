@@ -5,9 +5,9 @@ from __future__ import annotations
 import unittest
 from dataclasses import replace
 
-from harness.calls import Call
 from harness.communication.missing_ranks import decisive, in_a_cycle, missing_ranks
 from harness.communication.wait_graph import Waiting
+from harness.communication_call import Call
 from suites.selftest.communication.samples import call, receive, waits_for_key
 
 DONE = call(number=1, state="ended")

@@ -10,7 +10,7 @@ import torch.distributed._functional_collectives as functional
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from harness import DistributedTestBase, communicating
+from harness import DistributedTestBase, record_communication
 from harness.communication import taps
 from harness.communication.arguments import FUNCTIONAL
 from suites.selftest.communication.operators import functional_base, torch_operators
@@ -39,7 +39,7 @@ class RecordedTest(DistributedTestBase):
     def test_functional(self) -> None:
         """A functional collective is one call, which ends with the wait for its result."""
         self.create_pg("cpu")
-        with communicating() as seen:
+        with record_communication() as seen:
             found = functional.all_reduce(torch.ones(3), "sum", dist.group.WORLD) + 0
         self.assertEqual(found, torch.full((3,), 2.0))
         (call,) = seen.calls
@@ -49,7 +49,7 @@ class RecordedTest(DistributedTestBase):
     def test_in_inference_mode(self) -> None:
         """It is seen there too."""
         self.create_pg("cpu")
-        with communicating() as seen, torch.inference_mode():
+        with record_communication() as seen, torch.inference_mode():
             functional.all_reduce(torch.ones(3), "sum", dist.group.WORLD) + 0
         self.assertEqual([c.signature.operation for c in seen.calls], ["all_reduce"])
 
@@ -57,7 +57,7 @@ class RecordedTest(DistributedTestBase):
         """Each bucket of gradients is one all-reduce, which has ended when backward has."""
         self.create_pg("cpu")
         model = DistributedDataParallel(nn.Linear(4, 4))
-        with communicating() as seen:
+        with record_communication() as seen:
             model(torch.ones(2, 4)).sum().backward()
         (call,) = (c for c in seen.calls if c.signature.operation == "all_reduce")
         self.assertEqual(call.signature.tensors, "(20,) float32")

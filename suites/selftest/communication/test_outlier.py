@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import unittest
 
-from harness.calls import Call
 from harness.communication.call_log import ENTRIES
 from harness.communication.outlier import outlier
+from harness.communication_call import Call
 from suites.selftest.communication.samples import call
 
 A, B, C = (call(name) for name in ("all_reduce", "barrier", "gather"))

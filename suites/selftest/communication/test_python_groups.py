@@ -10,7 +10,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from harness import DistributedTestBase, communicated, communicating
+from harness import DistributedTestBase, record_communication, recorded_communication
 from harness.communication.python_groups import named, on_each_subclass, overrides
 
 
@@ -133,24 +133,26 @@ class InRanksTest(DistributedTestBase):
     def test_is_recorded(self) -> None:
         """A call, the wait for it, and its arguments; nothing is said of its writing to its tensor."""
         group = Half(0, 1)
-        with communicating() as seen:
+        with record_communication() as seen:
             options = dist.AllreduceOptions()
             options.reduceOp, options.asyncOp = dist.ReduceOp.MAX, True
             work = group.allreduce([torch.ones(3)], options)
-            self.assertIsNone(communicated().calls[-1].waiting_s)
+            self.assertIsNone(recorded_communication().calls[-1].waiting_s)
             work.wait()
         (call,) = seen.calls
         self.assertTrue(call.own_work)
         self.assertIsNotNone(call.ended_s)
         self.assertEqual(call.signature.reduce_op, "MAX")
-        self.assertEqual(len(communicated().calls), 1)
+        self.assertEqual(len(recorded_communication().calls), 1)
 
     def test_called_by_a_thread_of_torch(self) -> None:
         """A call without a caller in Python, as in a backward on an accelerator, is recorded."""
         group, options = Telling(0, 1), dist.AllreduceOptions()
         _thread.start_new_thread(group.allreduce, ([torch.ones(3)], options))
         self.assertTrue(group.called.wait(60))
-        self.assertEqual([call.signature.operation for call in communicated().calls], ["all_reduce"])
+        self.assertEqual(
+            [call.signature.operation for call in recorded_communication().calls], ["all_reduce"]
+        )
 
 
 if __name__ == "__main__":

@@ -8,11 +8,11 @@ from typing import Any
 
 import torch
 
-from harness.calls import Call, Kind
 from harness.communication import call_log
 from harness.communication.arguments import Arguments
 from harness.communication.call_log import LOG_BYTES, CallLog
 from harness.communication.recorder import NOT_RECORDED, Recorder, key_and_arguments
+from harness.communication_call import Call, Kind
 
 TENSOR = Arguments((torch.ones(2),))
 

@@ -27,12 +27,12 @@ class T(MultiProcessTestCase):
         self.assertNotIn("torch", sys.modules)
         import torch
         import torch.distributed as dist
-        from harness import communicated
-        self.assertEqual(communicated().lines, ())
+        from harness import recorded_communication
+        self.assertEqual(recorded_communication().lines, ())
         store = dist.FileStore(self.file_name, 2)
         dist.init_process_group("gloo", store=store, rank=self.rank, world_size=2)
         dist.all_reduce(torch.ones(3))
-        self.assertEqual(communicated().counts, {"all_reduce": 1})
+        self.assertEqual(recorded_communication().counts, {"all_reduce": 1})
 
     def test_3_placements(self):
         self.assertNotIn("torch.distributed.tensor", sys.modules)

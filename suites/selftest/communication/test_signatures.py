@@ -6,9 +6,9 @@ import unittest
 
 import torch
 
-from harness.calls import Kind, Signature
 from harness.communication.arguments import Arguments
 from harness.communication.signatures import elements_text, signature_of, tensors_text
+from harness.communication_call import Kind, Signature
 
 GROUP = Signature("?", "0", members=(4, 6), default=True, timeout_s=1800.0)
 TWO, THREE = torch.ones(2), torch.ones(3, dtype=torch.int64)

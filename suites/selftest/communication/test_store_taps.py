@@ -9,9 +9,9 @@ from typing import Any
 
 import torch.distributed as dist
 
-from harness.calls import Kind
 from harness.communication.store_taps import Connection, connection_of, store_wrappers
 from harness.communication.tap_state import Taps
+from harness.communication_call import Kind
 
 
 class ConnectionTest(unittest.TestCase):

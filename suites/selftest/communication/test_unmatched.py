@@ -5,10 +5,10 @@ from __future__ import annotations
 import unittest
 from collections.abc import Sequence
 
-from harness.calls import Call, Kind
 from harness.communication.difference_text import Explanation
 from harness.communication.unmatched import misdirected, tags_differ, unset_text
 from harness.communication.wait_graph import RankView, Waiting, prove
+from harness.communication_call import Call, Kind
 from suites.selftest.communication.samples import call, receive, send, sets_key, waits_for_key
 
 HERE = "(t.py:20 in test_x)"

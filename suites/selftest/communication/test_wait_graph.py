@@ -9,8 +9,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from harness.calls import Call, Kind, Signature
 from harness.communication.wait_graph import RankView, prove
+from harness.communication_call import Call, Kind, Signature
 from suites.selftest.communication.samples import (
     call,
     making,

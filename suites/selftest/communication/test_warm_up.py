@@ -21,7 +21,7 @@ FIRST = {
     *("harness.communication.known_groups.find", "harness.communication.user_lines._text"),
     *("harness.communication.user_lines._find_owner", "harness.communication.signatures.signature_of"),
     *("harness.communication.call_log.text", "harness.communication.call_log.begin"),
-    *("harness.communication.call_log.end", "harness.frames.place", "harness.calls.to_json"),
+    *("harness.communication.call_log.end", "harness.frames.place", "harness.communication_call.to_json"),
 }
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from harness.calls import Call
 from harness.communication.values import CallValues, Tensor
+from harness.communication_call import Call
 from suites.selftest.communication.samples import call
 
 

@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness import UsageError
-from harness.examples import bounded
 from harness.fuzzing import CollectiveStep, Message, Program, Straggler, programs
 from harness.fuzzing.mutation import (
-    Change,
     Mutation,
+    MutationKind,
     facts,
     from_json,
     interpreted,
@@ -24,6 +23,7 @@ from harness.fuzzing.mutation import (
 )
 from harness.fuzzing.reference import input_shapes
 from harness.fuzzing.schedule import ALL, RECEIVE, SEND, schedule
+from harness.hypothesis_examples import bounded
 
 EVERYONE = (0, 1, 2)
 PROGRAM = Program(
@@ -49,17 +49,17 @@ class ActionsTest(unittest.TestCase):
         """Each kind of change, of a call with a handle; waits are marked."""
         own = CollectiveStep("all_reduce", EVERYONE, delay=1, op="max")
         rows = (
-            (Mutation(Change.DROP, 0, 0, ALL), [(1, False), (2, False), (3, False)]),
+            (Mutation(MutationKind.DROP, 0, 0, ALL), [(1, False), (2, False), (3, False)]),
             (
-                Mutation(Change.DOUBLE, 0, 0, ALL, PROGRAM.steps[0]),  # type: ignore[arg-type]  # no straggler
+                Mutation(MutationKind.DOUBLE, 0, 0, ALL, PROGRAM.steps[0]),  # type: ignore[arg-type]  # no straggler
                 [(0, False), (4, False), (1, False), (0, True), (4, True), (2, False), (3, False)],
             ),
             (
-                Mutation(Change.ARGUMENTS, 0, 0, ALL, own),
+                Mutation(MutationKind.ARGUMENTS, 0, 0, ALL, own),
                 [(4, False), (1, False), (4, True), (2, False), (3, False)],
             ),
             (
-                Mutation(Change.SWAP, 0, 1, ALL, other=(0, ALL)),
+                Mutation(MutationKind.SWAP, 0, 1, ALL, other=(0, ALL)),
                 [(1, False), (0, False), (0, True), (2, False), (3, False)],
             ),
         )
@@ -71,11 +71,11 @@ class ActionsTest(unittest.TestCase):
 
     def test_text(self) -> None:
         """The sentence names the rank, the step and what is done with it."""
-        text = Mutation(Change.DROP, 2, 3, RECEIVE).text(PROGRAM)
+        text = Mutation(MutationKind.DROP, 2, 3, RECEIVE).text(PROGRAM)
         self.assertEqual(
             text, "rank 2 drops the receive of step 3, Message(source=0, target=2, group=(0, 1, 2))"
         )
-        self.assertIn("does step 1, ", Mutation(Change.SWAP, 0, 1, ALL, other=(0, ALL)).text(PROGRAM))
+        self.assertIn("does step 1, ", Mutation(MutationKind.SWAP, 0, 1, ALL, other=(0, ALL)).text(PROGRAM))
 
 
 class DrawingTest(unittest.TestCase):
@@ -85,18 +85,18 @@ class DrawingTest(unittest.TestCase):
         """Ranks that make no call have none to change."""
         self.assertIsNone(mutated(Program(2, (Straggler(0),)), random.Random(0)))
         lonely = Program(2, (CollectiveStep("barrier", (0, 1)),))
-        self.assertEqual([*mutations(lonely, 0, Change.ARGUMENTS)], [])
-        self.assertEqual([*mutations(lonely, 0, Change.SWAP)], [])
+        self.assertEqual([*mutations(lonely, 0, MutationKind.ARGUMENTS)], [])
+        self.assertEqual([*mutations(lonely, 0, MutationKind.SWAP)], [])
 
     def test_stragglers_stay(self) -> None:
         """No call is swapped with the arrival of a straggler, nor is that dropped."""
-        swaps = [*mutations(PROGRAM, 0, Change.SWAP)]
+        swaps = [*mutations(PROGRAM, 0, MutationKind.SWAP)]
         self.assertEqual([(each.number, each.other) for each in swaps], [(1, (0, ALL))])
-        self.assertEqual([each.number for each in mutations(PROGRAM, 0, Change.DROP)], [0, 1, 3])
+        self.assertEqual([each.number for each in mutations(PROGRAM, 0, MutationKind.DROP)], [0, 1, 3])
 
     def test_arguments(self) -> None:
         """Every argument that may be otherwise is, for its kind of call."""
-        steps = [each.step for each in mutations(PROGRAM, 0, Change.ARGUMENTS)]
+        steps = [each.step for each in mutations(PROGRAM, 0, MutationKind.ARGUMENTS)]
         reduces = [s for s in steps if isinstance(s, CollectiveStep) and s.kind == "all_reduce"]
         self.assertEqual({s.op for s in reduces}, {"sum", "avg", "product", "min", "max"})
         self.assertEqual({s.shape for s in reduces}, {(2,), (3,)})
@@ -116,7 +116,7 @@ class DrawingTest(unittest.TestCase):
         self.assertEqual(from_json(json.loads(json.dumps(to_json(mutation)))), mutation)
         changed = [r for r in range(3) if mutation.actions(program, r) != schedule(program, r)]
         self.assertEqual(changed, [mutation.rank])
-        if mutation.change is Change.ARGUMENTS:
+        if mutation.change is MutationKind.ARGUMENTS:
             assert mutation.step is not None
             before = program.steps[mutation.number]
             assert not isinstance(before, Straggler)
@@ -132,7 +132,7 @@ class JsonTest(unittest.TestCase):
 
     def test_wrong_values(self) -> None:
         """Other values are refused."""
-        right = to_json(Mutation(Change.DROP, 0, 3, SEND))
+        right = to_json(Mutation(MutationKind.DROP, 0, 3, SEND))
         for wrong in ({}, {**right, "change": "?"}, {**right, "step": {"step": "Straggler", "rank": 0}}):
             with self.subTest(wrong), self.assertRaisesRegex(UsageError, "not a mutation"):
                 from_json(wrong)

@@ -8,11 +8,11 @@ import unittest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.examples import bounded
 from harness.fuzzing import CollectiveStep, Message, Program, Step, Straggler, programs
-from harness.fuzzing.mutation import Change, Mutation, mutated
+from harness.fuzzing.mutation import Mutation, MutationKind, mutated
 from harness.fuzzing.prediction import Prediction, predict
 from harness.fuzzing.schedule import ALL, RECEIVE, SEND
+from harness.hypothesis_examples import bounded
 
 EVERYONE = (0, 1, 2)
 BARRIER = CollectiveStep("barrier", EVERYONE)
@@ -24,23 +24,23 @@ HELLO = Message(0, 1, EVERYONE)
 
 def dropped(number: int, rank: int, part: str = ALL) -> Mutation:
     """A rank that drops a call."""
-    return Mutation(Change.DROP, rank, number, part)
+    return Mutation(MutationKind.DROP, rank, number, part)
 
 
 def swapped(number: int, rank: int, other: int, part: str = ALL, of_other: str = ALL) -> Mutation:
     """A rank that does one call before another."""
-    return Mutation(Change.SWAP, rank, number, part, other=(other, of_other))
+    return Mutation(MutationKind.SWAP, rank, number, part, other=(other, of_other))
 
 
 def instead(number: int, rank: int, step: CollectiveStep | Message, part: str = ALL) -> Mutation:
     """A rank that gives a call other arguments."""
-    return Mutation(Change.ARGUMENTS, rank, number, part, step)
+    return Mutation(MutationKind.ARGUMENTS, rank, number, part, step)
 
 
 #: Programs of three ranks, a mutation, and what must come of it.
 TABLE: tuple[tuple[str, tuple[Step, ...], Mutation, Prediction], ...] = (
     ("the others wait", (SUM,), dropped(0, 1), Prediction.HANGS),
-    ("one more", (SUM,), Mutation(Change.DOUBLE, 1, 0, ALL, SUM), Prediction.HANGS),
+    ("one more", (SUM,), Mutation(MutationKind.DOUBLE, 1, 0, ALL, SUM), Prediction.HANGS),
     ("the next call is another one", (BARRIER, SUM), dropped(0, 1), Prediction.DIFFERS),
     ("the next call is the same", (SUM, SUM), dropped(0, 1), Prediction.HANGS),
     ("nobody has to wait for a leaf", (BROADCAST,), dropped(0, 1), Prediction.OPEN),
@@ -88,14 +88,16 @@ class PredictTest(unittest.TestCase):
     def test_calls_that_are_left_over(self, program: Program, seed: int) -> None:
         """A dropped or doubled call is never right, because its counterpart is left over."""
         mutation = mutated(program, random.Random(seed))
-        if mutation is not None and mutation.change in (Change.DROP, Change.DOUBLE):
+        if mutation is not None and mutation.change in (MutationKind.DROP, MutationKind.DOUBLE):
             self.assertIsNot(predict(program, mutation), Prediction.RIGHT)
 
     @bounded(100)
     @given(programs(3))
     def test_nothing_changed(self, program: Program) -> None:
         """A program with a mutation that changes nothing is right."""
-        self.assertIs(predict(program, Mutation(Change.DROP, 0, len(program.steps), ALL)), Prediction.RIGHT)
+        self.assertIs(
+            predict(program, Mutation(MutationKind.DROP, 0, len(program.steps), ALL)), Prediction.RIGHT
+        )
 
 
 if __name__ == "__main__":

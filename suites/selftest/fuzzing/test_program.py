@@ -9,9 +9,9 @@ from typing import Any
 from hypothesis import given
 
 from harness.errors import UsageError
-from harness.examples import bounded
 from harness.fuzzing import CollectiveStep, Message, Program, Straggler, programs
 from harness.fuzzing.program import from_json, to_json
+from harness.hypothesis_examples import bounded
 
 ALL = (0, 1, 2)
 

@@ -9,7 +9,6 @@ import numpy as np
 from hypothesis import given
 
 from harness.communication.reference import combined
-from harness.examples import bounded
 from harness.fuzzing import CollectiveStep, Message, Program, Straggler, programs
 from harness.fuzzing.reference import (
     exact,
@@ -19,6 +18,7 @@ from harness.fuzzing.reference import (
     rows,
     splits,
 )
+from harness.hypothesis_examples import bounded
 
 PAIR = (0, 2)
 #: What ranks 0 and 2 give to step 0: labels for what is moved, terms for what is reduced.

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from hypothesis import given
 
-from harness.examples import bounded
 from harness.fuzzing import CollectiveStep, Message, Program, Straggler, programs
 from harness.fuzzing.schedule import ALL, OWN, RECEIVE, SEND, RankAction, schedule
+from harness.hypothesis_examples import bounded
 
 EVERYONE = (0, 1, 2)
 

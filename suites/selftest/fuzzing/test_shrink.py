@@ -8,9 +8,9 @@ from collections.abc import Callable
 from hypothesis import given
 
 from harness import same_draws
-from harness.examples import bounded
 from harness.fuzzing import CollectiveStep, Message, Program, Step, Straggler, programs
 from harness.fuzzing.shrink import simpler, smallest, without
+from harness.hypothesis_examples import bounded
 
 ALL = (0, 1, 2)
 

@@ -13,12 +13,11 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.examples import bounded
 from harness.fuzzing import (
-    Change,
     CollectiveStep,
     Message,
     Mutation,
+    MutationKind,
     Program,
     Straggler,
     mutated,
@@ -26,6 +25,7 @@ from harness.fuzzing import (
     source_of,
 )
 from harness.fuzzing.schedule import ALL, SEND
+from harness.hypothesis_examples import bounded
 from suites.targets.hostmem_device.library import missing
 
 TREE = str(Path(__file__).resolve().parents[3])
@@ -105,7 +105,7 @@ class Scripts(unittest.TestCase):
     def test_mutated(self) -> None:
         """A mutated rank's calls stand first; a mutation that does no harm runs to its end."""
         program = Program(2, (CollectiveStep("barrier", (0, 1), delay=1), Message(0, 1, (0, 1), send=0)))
-        harmless = Mutation(Change.SWAP, 0, 1, SEND, other=(0, ALL))
+        harmless = Mutation(MutationKind.SWAP, 0, 1, SEND, other=(0, ALL))
         script = source_of(program, mutation=harmless)
         self.assertIn("    # rank 0 does the send of step 1, Message(", script)
         self.assertLess(script.index("dist.isend("), script.index("dist.barrier("))

@@ -8,29 +8,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import UsageError
-from harness.examples import bounded
 from harness.graphs.ddp_bucketing import (
     DOCUMENTED,
     MODEL_OUTPUT,
+    DdpParameter,
     Deviations,
-    Step,
-    Weight,
+    ForwardOperator,
     expected_buckets,
 )
+from harness.hypothesis_examples import bounded
 
 
-def chain(*weights: tuple[Weight, ...]) -> list[Step]:
+def chain(*weights: tuple[DdpParameter, ...]) -> list[ForwardOperator]:
     """Steps each of which reads the one before; the caller reads the last."""
     last = len(weights) - 1
     return [
-        Step(each, readers=(MODEL_OUTPUT if index == last else index + 1,))
+        ForwardOperator(each, readers=(MODEL_OUTPUT if index == last else index + 1,))
         for index, each in enumerate(weights)
     ]
 
 
-def of(*sizes: int) -> tuple[Weight, ...]:
+def of(*sizes: int) -> tuple[DdpParameter, ...]:
     """Weights that are named after their sizes."""
-    return tuple(Weight(str(size), size) for size in sizes)
+    return tuple(DdpParameter(str(size), size) for size in sizes)
 
 
 class ExamplesTest(unittest.TestCase):
@@ -38,7 +38,7 @@ class ExamplesTest(unittest.TestCase):
 
     def check(
         self,
-        steps: list[Step],
+        steps: list[ForwardOperator],
         expected: list[str],
         cap: int = 10,
         first_cap: int = 5,
@@ -69,7 +69,10 @@ class ExamplesTest(unittest.TestCase):
 
     def test_what_does_not_count(self) -> None:
         """Frozen and ignored parameters do not count, but their steps are in some bucket."""
-        frozen, ignored = Weight("frozen", 50, trainable=False), Weight("ignored", 50, ignored=True)
+        frozen, ignored = (
+            DdpParameter("frozen", 50, trainable=False),
+            DdpParameter("ignored", 50, ignored=True),
+        )
         self.check(chain((frozen,), of(3), (ignored,), of(4)), ["4 3"])
         self.check(chain((frozen,), of(5), (ignored,), of(6)), ["6", "5"])
 
@@ -80,35 +83,46 @@ class ExamplesTest(unittest.TestCase):
 
     def test_used_twice(self) -> None:
         """A parameter that is used twice counts once, with the last step that uses it."""
-        tied = Weight("tied", 6)
+        tied = DdpParameter("tied", 6)
         self.check(chain((tied,), of(5), (tied,)), ["tied", "5"])
         self.check(chain((tied, tied), of(5)), ["5", "tied"])
 
     def test_by_keyword(self) -> None:
         """A parameter that is given by keyword counts like any other."""
-        steps = [Step(of(4), readers=(1,)), Step((), aside=of(7), readers=(MODEL_OUTPUT,))]
+        steps = [
+            ForwardOperator(of(4), readers=(1,)),
+            ForwardOperator((), aside=of(7), readers=(MODEL_OUTPUT,)),
+        ]
         self.check(steps, ["7", "4"])
 
     def test_useless_pieces(self) -> None:
         """A full bucket whose results nobody reads takes further steps until somebody does."""
         steps = [
-            Step(of(8), readers=(1, MODEL_OUTPUT)),
-            Step(of(7), readers=(2,)),
-            Step(of(6)),
+            ForwardOperator(of(8), readers=(1, MODEL_OUTPUT)),
+            ForwardOperator(of(7), readers=(2,)),
+            ForwardOperator(of(6)),
         ]
         self.check(steps, ["6 7 8"])
         self.check(
-            [Step(of(11), readers=(1,)), *steps[1:2], Step(of(6), readers=(MODEL_OUTPUT,))], ["6", "7 11"]
+            [
+                ForwardOperator(of(11), readers=(1,)),
+                *steps[1:2],
+                ForwardOperator(of(6), readers=(MODEL_OUTPUT,)),
+            ],
+            ["6", "7 11"],
         )
 
     def test_deviations(self) -> None:
         """Each deviation from the documentation changes the buckets by itself."""
-        tied, ignored = Weight("tied", 6), Weight("ignored", 6, ignored=True)
+        tied, ignored = DdpParameter("tied", 6), DdpParameter("ignored", 6, ignored=True)
         self.check(
             chain((tied,), (tied, tied)), ["tied tied", "tied"], 10, 5, Deviations(counts_each_use=True)
         )
         self.check(chain(of(4), (ignored,)), ["ignored", "4"], 10, 5, Deviations(counts_ignored=True))
-        steps = [Step(of(4), readers=(1,)), Step((), aside=of(7), readers=(MODEL_OUTPUT,))]
+        steps = [
+            ForwardOperator(of(4), readers=(1,)),
+            ForwardOperator((), aside=of(7), readers=(MODEL_OUTPUT,)),
+        ]
         self.check(steps, ["4"], 10, 5, Deviations(misses_aside=True))
 
     def test_mistakes(self) -> None:
@@ -117,20 +131,22 @@ class ExamplesTest(unittest.TestCase):
             expected_buckets([], cap=4, first_cap=5)
         for reader in (0, 1, -2):
             with self.subTest(reader), self.assertRaisesRegex(UsageError, "later steps' indices"):
-                expected_buckets([Step(readers=(reader,))], 10, 5)
+                expected_buckets([ForwardOperator(readers=(reader,))], 10, 5)
 
 
-WEIGHTS = st.builds(Weight, st.sampled_from("abcdefgh"), st.integers(1, 12), st.booleans(), st.booleans())
+WEIGHTS = st.builds(
+    DdpParameter, st.sampled_from("abcdefgh"), st.integers(1, 12), st.booleans(), st.booleans()
+)
 
 
 @st.composite
-def models(draw: st.DrawFn) -> list[Step]:
+def models(draw: st.DrawFn) -> list[ForwardOperator]:
     """Steps with random parameters, read by random later steps."""
     count = draw(st.integers(1, 12))
     sizes = {name: draw(st.integers(1, 12)) for name in "abcdefgh"}
-    weights = WEIGHTS.map(lambda w: Weight(w.name, sizes[w.name], w.name < "g", w.name in "bd"))
+    weights = WEIGHTS.map(lambda w: DdpParameter(w.name, sizes[w.name], w.name < "g", w.name in "bd"))
     return [
-        Step(
+        ForwardOperator(
             tuple(draw(st.lists(weights, max_size=3))),
             tuple(draw(st.lists(weights, max_size=1))),
             tuple(
@@ -151,7 +167,7 @@ class PropertiesTest(unittest.TestCase):
     @bounded(200)
     @given(models(), CAPS, DEVIATIONS)
     def test_every_step_once_backwards(
-        self, steps: list[Step], caps: tuple[int, int], deviations: Deviations
+        self, steps: list[ForwardOperator], caps: tuple[int, int], deviations: Deviations
     ) -> None:
         """Each step is in exactly one bucket, in the order of the backward."""
         found = expected_buckets(steps, *caps, deviations)
@@ -161,7 +177,7 @@ class PropertiesTest(unittest.TestCase):
 
     @bounded(200)
     @given(models(), CAPS)
-    def test_documented_parameters_once(self, steps: list[Step], caps: tuple[int, int]) -> None:
+    def test_documented_parameters_once(self, steps: list[ForwardOperator], caps: tuple[int, int]) -> None:
         """Each parameter that DDP reduces counts in exactly one bucket, and no other parameter counts."""
         found = expected_buckets(steps, *caps)
         names = [name for bucket in found for name in bucket.names]
@@ -171,7 +187,7 @@ class PropertiesTest(unittest.TestCase):
     @bounded(200)
     @given(models(), CAPS, DEVIATIONS)
     def test_full_but_no_fuller(
-        self, steps: list[Step], caps: tuple[int, int], deviations: Deviations
+        self, steps: list[ForwardOperator], caps: tuple[int, int], deviations: Deviations
     ) -> None:
         """Each bucket but the last reached its limit, and only its last step filled it or made it useful."""
         found = expected_buckets(steps, *caps, deviations)
@@ -189,13 +205,13 @@ class PropertiesTest(unittest.TestCase):
                 readers = {reader for step in shorter for reader in steps[step].readers}
                 self.assertLessEqual(readers, set(shorter))
 
-    def emptied(self, step: Step, keep: bool) -> Step:
+    def emptied(self, step: ForwardOperator, keep: bool) -> ForwardOperator:
         """The step, without its parameters if it is not to be kept."""
-        return step if keep else Step(readers=step.readers)
+        return step if keep else ForwardOperator(readers=step.readers)
 
     @bounded(200)
     @given(models(), DEVIATIONS)
-    def test_limits_out_of_reach(self, steps: list[Step], deviations: Deviations) -> None:
+    def test_limits_out_of_reach(self, steps: list[ForwardOperator], deviations: Deviations) -> None:
         """With limits that are never reached there is one bucket."""
         self.assertEqual(len(expected_buckets(steps, 10**6, 10**6, deviations)), 1)
 

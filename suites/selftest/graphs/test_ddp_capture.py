@@ -18,7 +18,7 @@ from torch.utils.checkpoint import checkpoint
 from harness.cases.dynamo import clean_compiler
 from harness.errors import UsageError
 from harness.graphs.ddp_capture import captured_splits, splits_of
-from harness.graphs.ddp_splits import MIB, Boundary, Split
+from harness.graphs.ddp_splits import MIB, Boundary, DdpSplit
 from harness.testcase import TestCase
 
 # A square weight of this width is exactly the first bucket's limit.
@@ -87,7 +87,7 @@ class CaptureTest(TestCase):
         around.__enter__()
         self.addCleanup(around.__exit__, None, None, None)
 
-    def split(self, model: nn.Module, *inputs: Any, **options: Any) -> Split:
+    def split(self, model: nn.Module, *inputs: Any, **options: Any) -> DdpSplit:
         """The single split of a model, whose compiled results must equal its eager results."""
         expected = model(*inputs)
         with captured_splits() as splits:

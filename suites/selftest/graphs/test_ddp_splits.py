@@ -14,7 +14,7 @@ from harness.graphs.ddp_splits import (
     Boundary,
     Bucket,
     CountedParameter,
-    Split,
+    DdpSplit,
     splits_from_json,
     splits_to_json,
 )
@@ -34,7 +34,7 @@ OUTSIDE = Boundary("x", ("s77", 8), "float32")
 MIDDLE = Boundary("relu", ("s77", 8), "float32", 1)
 SIZE = Boundary("s77", (), "int")
 RESULT = Boundary("relu_1", ("s77", 8), "float32", 0)
-SPLIT = Split(
+SPLIT = DdpSplit(
     first_cap=MIB,
     cap=25 * MIB,
     buckets=(

@@ -8,9 +8,9 @@ import unittest
 from hypothesis import Phase, given
 
 from harness import DynamoTestCase, same_draws
-from harness.examples import bounded
 from harness.graphs import ViewProgram, view_programs
 from harness.graphs.view_program_strategy import METADATA
+from harness.hypothesis_examples import bounded
 from suites.selftest.graphs.test_programs import loses_sines
 
 

@@ -7,8 +7,8 @@ import os
 import unittest
 from collections.abc import Callable
 
-from harness.calls import Signature
 from harness.communication.call_log import LOG_BYTES, CallLog, memory_file
+from harness.communication_call import Signature
 from harness.look.processes import HeldLog, Process
 from harness.look.ranks import SeenRank, SeenSet, of_process, seen
 

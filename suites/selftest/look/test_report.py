@@ -8,8 +8,8 @@ import select
 import unittest
 from dataclasses import replace
 
-from harness.calls import Call, Kind, Signature
 from harness.communication.wait_graph import Waiting
+from harness.communication_call import Call, Kind, Signature
 from harness.errors import UsageError
 from harness.frames import Frame
 from harness.look import report

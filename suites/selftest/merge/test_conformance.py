@@ -12,7 +12,7 @@ from suites.selftest.runner import runs
 
 MODULE = """
     from harness.conformance import cell
-    from harness.features import Feature
+    from harness.conformance_features import Feature
 
     class A(unittest.TestCase):
         def conformance_feature(self):

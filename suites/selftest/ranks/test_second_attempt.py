@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from harness.errors import LaunchError
-from harness.merging import DEFAULT_RULES, MergeRules, merge
 from harness.outcomes import RankOutcome, Status, TestOutcome
+from harness.rank_merging import DEFAULT_RULES, MergeRules, merge
 from harness.ranks.job import JobResult, RunningRanks
 from harness.ranks.second_attempt import SecondAttempt, second_attempt, time_for_another
 

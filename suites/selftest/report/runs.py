@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from harness.merging import merge
 from harness.outcomes import RankOutcome, Status, TestOutcome
+from harness.rank_merging import merge
 from harness.record import RankRecord, SubtestRecord, TestRecord
 from harness.report.base import RunInfo, TestStarted
 from harness.report.failure import failure_text

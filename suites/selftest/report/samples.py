@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.calls import Call, Signature
+from harness.communication_call import Call, Signature
 from harness.outcomes import ErrorInfo, RankOutcome, Status
 
 TORCH = "/opt/venv/lib/python3.11/site-packages/torch/distributed"

@@ -6,7 +6,7 @@ import unittest
 from collections.abc import Sequence
 from typing import Any
 
-from harness.calls import Call, Kind
+from harness.communication_call import Call, Kind
 from harness.outcomes import Status
 from harness.record import MOST_CALLS, RankRecord
 from harness.report.communication_layout import FEWEST_SHOWN, MOST_LANES, Lanes, lanes

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import harness.report.communication_picture
-from harness.calls import Call
+from harness.communication_call import Call
 from harness.outcomes import Status
 from harness.record import RankRecord
 from harness.report.communication_layout import lanes

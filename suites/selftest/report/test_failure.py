@@ -5,8 +5,8 @@ from __future__ import annotations
 import unittest
 from dataclasses import replace
 
-from harness.merging import merge
 from harness.outcomes import ErrorInfo, RankOutcome, Status, SubtestOutcome, TestOutcome
+from harness.rank_merging import merge
 from harness.report.failure import failure_text
 from suites.selftest.report.samples import (
     ASSERTION,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from harness.calls import Call
+from harness.communication_call import Call
 from harness.outcomes import Status
 from harness.record import RankRecord, TestRecord
 from harness.report.base import RunInfo

@@ -109,7 +109,7 @@ class VerdictTestCase(unittest.TestCase):
     """Base of the tests that check rows. Has no tests of its own."""
 
     def check(self, rows: list[Row]) -> None:
-        """Judges each row in three ways, which must agree: a call of the test, `reason_to_skip`, `unmet`."""
+        """Judges each row in three ways, which must agree: a call of the test, `skip_reason`, `unmet`."""
         for row in rows:
             with self.subTest(row=row), machine(row.facts, row.environ), mock.patch("sys.stderr"):
                 self._check_row(row)
@@ -118,7 +118,7 @@ class VerdictTestCase(unittest.TestCase):
         test = case_of(row)
         requirements = r.requirements_of(type(test), "test_it")
         run_facts = r.run_facts_from(row.environ, world_size=row.world_size)
-        verdicts = [outcome(test), r.reason_to_skip(test), r.unmet(requirements, row.facts, run_facts)]
+        verdicts = [outcome(test), r.skip_reason(test), r.unmet(requirements, row.facts, run_facts)]
         if row.expected is None:
             self.assertEqual(verdicts, [None] * 3)
             sandcastle = wishes_from(row.environ).sandcastle

@@ -103,7 +103,7 @@ class Data(unittest.TestCase):
         script = textwrap.dedent("""
             import sys, unittest
             from harness.requirements import *
-            from harness.requirements import reason_to_skip
+            from harness.requirements import skip_reason
 
             @timeout(5)
             @exclusive
@@ -121,7 +121,7 @@ class Data(unittest.TestCase):
                 def test_it(self): pass
 
             case = Case("test_it")
-            print(reason_to_skip(case), case.run().skipped, "torch" in sys.modules)
+            print(skip_reason(case), case.run().skipped, "torch" in sys.modules)
         """)
         environ = {**os.environ, "PYTORCH_TEST_WITH_SLOW": "1"}
         done = subprocess.run(
@@ -150,7 +150,7 @@ class Order(unittest.TestCase):
         self.assertIn("cuda", reasons["test_cuda_outside"])
         with mock.patch.object(probes, "probe", return_value=BARE):
             for name, reason in reasons.items():
-                self.assertEqual(r.reason_to_skip(Case(name)), reason)
+                self.assertEqual(r.skip_reason(Case(name)), reason)
 
     def test_the_nearest_demand_wins(self) -> None:
         @r.timeout(10)
@@ -378,7 +378,7 @@ class WorldSize(unittest.TestCase):
 
         self.assertEqual(r.get_required_world_size(Case(), 2), 3)
         with mock.patch.object(probes, "probe", return_value=CUDA_2):
-            self.assertIn("3 ranks", str(r.reason_to_skip(Case())))
+            self.assertIn("3 ranks", str(r.skip_reason(Case())))
 
 
 if __name__ == "__main__":

@@ -94,7 +94,7 @@ class OnClasses(unittest.TestCase):
 
         self.assertIn("gloo", skips(run(Case, BARE))["test_it"])
         with mock.patch.object(probes, "probe", return_value=BARE):
-            self.assertIn("gloo", str(r.reason_to_skip(Case("test_it"))))
+            self.assertIn("gloo", str(r.skip_reason(Case("test_it"))))
 
     def test_a_world_size_that_only_the_instance_knows(self) -> None:
         case = self.make(r.skip_if_odd_worldsize)

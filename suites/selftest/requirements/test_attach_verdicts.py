@@ -30,7 +30,7 @@ class Unknown(unittest.TestCase):
                 mock.patch.dict(os.environ, clear=True),
                 mock.patch.object(probes, "probe", return_value=CPU),
             ):
-                self.assertIsNone(r.reason_to_skip(test))
+                self.assertIsNone(r.skip_reason(test))
                 with self.assertRaisesRegex(ValueError, "world_size attribute, or set WORLD_SIZE"):
                     type(test).test_it(test)  # type: ignore[attr-defined]
 
@@ -41,7 +41,7 @@ class Unknown(unittest.TestCase):
             machine(CPU, {"WORLD_SIZE": "three"}),
             self.assertRaisesRegex(ValueError, "WORLD_SIZE is 'three'"),
         ):
-            r.reason_to_skip(test)
+            r.skip_reason(test)
 
     def test_a_bad_world_size_hurts_only_the_tests_that_need_one(self) -> None:
         with (
@@ -56,7 +56,7 @@ class Unknown(unittest.TestCase):
             mock.patch.dict(os.environ, {"WORLD_SIZE": "3"}),
             mock.patch.object(probes, "probe", return_value=CPU),
         ):
-            self.assertIn("got 3", str(r.reason_to_skip(test)))
+            self.assertIn("got 3", str(r.skip_reason(test)))
 
     def test_the_test_says_its_world_size_as_text_and_its_backend(self) -> None:
         class Plain(unittest.TestCase):
@@ -71,15 +71,15 @@ class Unknown(unittest.TestCase):
             mock.patch.dict(os.environ, {"BACKEND": "gloo"}),
             mock.patch.object(probes, "probe", return_value=CPU),
         ):
-            self.assertIsNone(r.reason_to_skip(Plain("test_it")))
+            self.assertIsNone(r.skip_reason(Plain("test_it")))
             with mock.patch.object(Plain, "backend", "gloo"):
-                self.assertIn("got 3", str(r.reason_to_skip(Plain("test_it"))))
+                self.assertIn("got 3", str(r.skip_reason(Plain("test_it"))))
 
     def test_multicast_is_asked_of_the_driver_only_when_the_test_is_called(self) -> None:
         test = case_of(Row(r.requires_multicast_support(), CUDA_1, None))
         with mock.patch.object(probes, "probe", return_value=CUDA_1):
             with mock.patch.object(probes, "multicast_here", return_value=False) as asked:
-                self.assertIsNone(r.reason_to_skip(test))
+                self.assertIsNone(r.skip_reason(test))
                 asked.assert_not_called()
                 self.assertEqual(outcome(test), "needs CUDA devices with multicast")
             with mock.patch.object(probes, "multicast_here", return_value=True):
@@ -92,7 +92,7 @@ class Imports(unittest.TestCase):
     def verdicts(self, decorator: Decorator, modules: dict[str, Any]) -> tuple[str | None, str | None]:
         test = case_of(Row(decorator, CPU, None))
         with mock.patch.dict("sys.modules", modules), mock.patch.object(probes, "probe", return_value=CPU):
-            return r.reason_to_skip(test), outcome(test)
+            return r.skip_reason(test), outcome(test)
 
     def test_a_module_that_is_not_there(self) -> None:
         for decorator, module in (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unittest
 
-from harness.calls import Call, Signature
+from harness.communication_call import Call, Signature
 from harness.outcomes import ErrorInfo, MergedSubtest, RankOutcome, Status, SubtestOutcome, TestOutcome
 from harness.runner.rank_records import rank_records, subtest_records
 

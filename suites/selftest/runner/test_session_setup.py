@@ -7,7 +7,7 @@ import unittest
 from dataclasses import replace
 
 from harness.configuration.override import Quarantine, Rule
-from harness.features import Feature
+from harness.conformance_features import Feature
 from harness.outcomes import Status
 from harness.record import TestRecord
 from harness.runner.messages import Fork, Item

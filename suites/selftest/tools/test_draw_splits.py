@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from harness.examples import bounded
-from harness.graphs.ddp_splits import MIB, Boundary, Bucket, CountedParameter, Split, splits_to_json
+from harness.graphs.ddp_splits import MIB, Boundary, Bucket, CountedParameter, DdpSplit, splits_to_json
+from harness.hypothesis_examples import bounded
 from tools import draw_splits
 from tools.draw_splits import BAR_WIDTH, CHARACTER, MARGIN, draw
 
@@ -26,7 +26,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 ROUNDED = 0.002
 
 
-def split_of(*sizes: tuple[int, ...], cap: int = 100, name: str = "p") -> Split:
+def split_of(*sizes: tuple[int, ...], cap: int = 100, name: str = "p") -> DdpSplit:
     """A split with one bucket for each tuple of parameter sizes in bytes."""
     buckets = tuple(
         Bucket(
@@ -38,7 +38,7 @@ def split_of(*sizes: tuple[int, ...], cap: int = 100, name: str = "p") -> Split:
         )
         for index, each in enumerate(sizes)
     )
-    return Split(cap, cap, buckets, (), (), "")
+    return DdpSplit(cap, cap, buckets, (), (), "")
 
 
 def number(element: ET.Element, name: str) -> float:
@@ -68,7 +68,7 @@ def no_model() -> Any:
 class Picture:
     """A picture that was drawn and parsed again."""
 
-    def __init__(self, *splits: Split) -> None:
+    def __init__(self, *splits: DdpSplit) -> None:
         self.root = ET.fromstring(draw(splits))
         self.texts = self.root.findall(f"{SVG}text")
         self.bars = [r for r in self.root.findall(f"{SVG}rect") if "parameter" in r.attrib["class"]]
@@ -83,7 +83,7 @@ class Picture:
 class GeometryTest(unittest.TestCase):
     """The places and sizes of the elements of a picture."""
 
-    def check(self, *splits: Split) -> Picture:
+    def check(self, *splits: DdpSplit) -> Picture:
         """Draws the splits and checks what must hold for any picture."""
         picture = Picture(*splits)
         buckets = [bucket for split in splits for bucket in split.buckets]

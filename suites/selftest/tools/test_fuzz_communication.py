@@ -71,7 +71,9 @@ class PlantedTest(unittest.TestCase):
         case = case_of(DEADLOCK)
         self.assertIs(judgement(case), Judgement.PROVEN)
         for text in ("rank 0 left the test", "nobody knows"):
-            with mock.patch("harness.merging.explain", lambda _, text=text, **how: Explanation(text, (0,))):
+            with mock.patch(
+                "harness.rank_merging.explain", lambda _, text=text, **how: Explanation(text, (0,))
+            ):
                 self.assertIs(judgement(case), Judgement.WRONG_BLAME)
 
     def test_a_word_too_many(self) -> None:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from harness import UsageError
 from harness.graphs.train_step import compile
-from harness.graphs.train_step.calls import read_call
+from harness.graphs.train_step.call_arguments import read_call
 from harness.graphs.train_step.reads import describe_reads
 from harness.graphs.train_step.snapshots import GuardSnapshot
 from suites.selftest.graphs.train_step.step_test_case import StepTestCase, sum_step

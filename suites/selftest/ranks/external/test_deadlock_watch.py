@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import torch.distributed as dist
 
-from harness.calls import Call, Kind, Signature
 from harness.communication.call_log import Head
 from harness.communication.wait_graph import SERVING
+from harness.communication_call import Call, Kind, Signature
 from harness.ranks.external.deadlock_watch import ExternalDeadlockWatch
 from harness.system import posix
 

@@ -10,7 +10,7 @@ from typing import cast
 from unittest import mock
 
 from harness import RankOutcome, Status
-from harness.merging import MergeRules
+from harness.rank_merging import MergeRules
 from harness.ranks.deadlines import Limits
 from harness.ranks.external import supervisor
 from harness.ranks.external.deadlock_watch import LOOK_EVERY_S

@@ -9,8 +9,8 @@ from typing import Any
 from harness import RankOutcome, Status, UsageError
 from harness.cases.dtensor import LocalDTensorTestBase
 from harness.errors import LaunchError
-from harness.merging import DEFAULT_RULES, MergeRules
 from harness.protocol import Launch, ModuleRef
+from harness.rank_merging import DEFAULT_RULES, MergeRules
 from harness.ranks.job import Job, JobResult
 from harness.ranks.local import rank as local
 from harness.ranks.local.mode import POLLUTED, LocalTensorRanks

@@ -9,8 +9,8 @@ import unittest
 from collections.abc import Callable
 from typing import Any
 
-from harness.calls import Signature
 from harness.communication import call_log
+from harness.communication_call import Signature
 from harness.outcomes import ErrorInfo, Status, SubtestOutcome
 from harness.ranks.deadlines import Limits
 from harness.ranks.job import JobResult

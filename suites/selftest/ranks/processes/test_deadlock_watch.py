@@ -8,9 +8,9 @@ import subprocess
 import sys
 import unittest
 
-from harness.calls import Kind, Signature
 from harness.communication import call_log
 from harness.communication.call_log import CallLog
+from harness.communication_call import Kind, Signature
 from harness.ranks.processes.deadlock_watch import DeadlockWatch, WatchedRank
 
 UNTIL_S = 1e9

@@ -9,9 +9,9 @@ from typing import Any
 from unittest import mock
 
 from harness.communication import call_log
-from harness.merging import DEFAULT_RULES, MergeRules
 from harness.outcomes import ErrorInfo, RankOutcome, Status, SubtestOutcome
 from harness.protocol import Release, Report, SubtestFailed, encode
+from harness.rank_merging import DEFAULT_RULES, MergeRules
 from harness.ranks.deadlines import EndReason
 from harness.ranks.processes.channel import MOST_SUBTESTS
 from harness.ranks.processes.observed_rank import DRAIN_READS, ObservedRank

@@ -8,8 +8,8 @@ import unittest
 from collections.abc import Callable
 from pathlib import Path
 
-from harness.calls import Signature
 from harness.communication import call_log
+from harness.communication_call import Signature
 from harness.outcomes import RankOutcome, Status
 from harness.protocol import Launch, ModuleRef, Release, RepeatLaunch
 from harness.ranks.processes.spawn import exec_rank

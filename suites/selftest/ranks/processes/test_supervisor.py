@@ -9,10 +9,10 @@ import signal
 import unittest
 from dataclasses import replace
 
-from harness.calls import Signature
-from harness.merging import MergeRules, merge
+from harness.communication_call import Signature
 from harness.outcomes import RankOutcome, Status
 from harness.protocol import Report, encode
+from harness.rank_merging import MergeRules, merge
 from harness.ranks.deadlines import Limits
 from harness.ranks.job import UNSWEPT
 from harness.system.signals import RANK_STACKS

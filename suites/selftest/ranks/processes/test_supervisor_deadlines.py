@@ -9,10 +9,10 @@ import unittest
 from dataclasses import replace
 from unittest import mock
 
-from harness.calls import Signature
 from harness.communication import call_log
-from harness.merging import merge
+from harness.communication_call import Signature
 from harness.outcomes import Status
+from harness.rank_merging import merge
 from harness.ranks.deadlines import Limits
 from harness.system.signals import RANK_STACKS
 from suites.selftest.ranks.processes.supervised import (

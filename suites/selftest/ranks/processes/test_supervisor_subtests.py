@@ -6,8 +6,8 @@ import signal
 import unittest
 from dataclasses import replace
 
-from harness.merging import merge
 from harness.outcomes import Status
+from harness.rank_merging import merge
 from harness.ranks.deadlines import Limits
 from suites.selftest.ranks.processes.supervised import (
     FAILURE,

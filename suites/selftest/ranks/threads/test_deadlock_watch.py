@@ -9,8 +9,8 @@ import unittest
 from dataclasses import replace
 from typing import Any
 
-from harness.calls import Kind, Signature
 from harness.communication.call_log import LOG_BYTES, CallLog
+from harness.communication_call import Kind, Signature
 from harness.ranks.threads.deadlock_watch import ThreadDeadlockWatch, WatchedThread
 
 UNTIL_S = 1e9

@@ -7,9 +7,9 @@ import unittest
 from typing import Any, ClassVar
 from unittest import mock
 
-from harness.merging import DEFAULT_RULES
 from harness.outcomes import Status
 from harness.protocol import Launch, ModuleRef
+from harness.rank_merging import DEFAULT_RULES
 from harness.ranks.direct_channel import DirectChannel
 from harness.ranks.job import Job
 from harness.ranks.result import RankResult

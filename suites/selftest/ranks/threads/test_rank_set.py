@@ -14,8 +14,8 @@ from unittest import mock
 import torch
 import torch.distributed as dist
 
-from harness.calls import Kind
 from harness.communication import call_log
+from harness.communication_call import Kind
 from harness.outcomes import RankOutcome, Status
 from harness.ranks.direct_channel import DirectChannel
 from harness.ranks.result import RankResult

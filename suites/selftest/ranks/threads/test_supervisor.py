@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from typing import cast
 from unittest import mock
 
-from harness.calls import Signature
 from harness.communication.call_log import LOG_BYTES, CallLog
-from harness.merging import MergeRules, merge
+from harness.communication_call import Signature
 from harness.outcomes import RankOutcome, Status, SubtestOutcome
 from harness.protocol import SubtestFailed
+from harness.rank_merging import MergeRules, merge
 from harness.ranks.deadlines import TERM_WAIT_S, Limits
 from harness.ranks.threads.rank import ThreadEnded
 from harness.ranks.threads.rank_set import RankThreads

@@ -14,7 +14,7 @@ import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
 from torch.testing._internal.distributed.multi_threaded_pg import ProcessLocalGroup
 
-from harness.calls import Kind
+from harness.communication_call import Kind
 from harness.outcomes import RankOutcome, Status
 from harness.ranks.direct_channel import DirectChannel
 from harness.ranks.result import RankResult

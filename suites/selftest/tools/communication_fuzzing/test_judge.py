@@ -5,7 +5,7 @@ from __future__ import annotations
 import unittest
 
 from harness.fuzzing import CollectiveStep, Message, Program
-from harness.fuzzing.mutation import Change, Mutation
+from harness.fuzzing.mutation import Mutation, MutationKind
 from harness.fuzzing.schedule import ALL, SEND
 from tools.communication_fuzzing.case import FuzzCase
 from tools.communication_fuzzing.judge import Judgement, judged
@@ -21,11 +21,11 @@ PROGRAM = Program(
         CollectiveStep("broadcast", EVERYONE),
     ),
 )
-HANGS = Mutation(Change.DROP, 1, 0, ALL)
-OF_TWO = Mutation(Change.DROP, 1, 1, ALL)
-MESSAGE = Mutation(Change.DROP, 0, 2, SEND)
-OPEN = Mutation(Change.DROP, 1, 3, ALL)
-RIGHT = Mutation(Change.DROP, 0, 9, ALL)  # changes nothing
+HANGS = Mutation(MutationKind.DROP, 1, 0, ALL)
+OF_TWO = Mutation(MutationKind.DROP, 1, 1, ALL)
+MESSAGE = Mutation(MutationKind.DROP, 0, 2, SEND)
+OPEN = Mutation(MutationKind.DROP, 1, 3, ALL)
+RIGHT = Mutation(MutationKind.DROP, 0, 9, ALL)  # changes nothing
 
 PASSED = Observation("passed")
 TABLE = (

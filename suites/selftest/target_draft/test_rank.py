@@ -8,9 +8,9 @@ from unittest import mock
 import torch
 import torch.distributed as dist
 
-from harness.drafting.capability import Place
-from harness.drafting.rank import MOST_SAID, attempt
-from harness.drafting.tries import Finding, Try
+from harness.target_draft.capability import Place
+from harness.target_draft.rank import MOST_SAID, attempt
+from harness.target_draft.tries import Finding, Try
 
 
 class AttemptTest(unittest.TestCase):
@@ -29,7 +29,7 @@ class AttemptTest(unittest.TestCase):
                 Finding("refused", "ValueError: no <Op object>"),
             ),
         ):
-            with self.subTest(raised=raised), mock.patch("harness.drafting.capability.run") as run:
+            with self.subTest(raised=raised), mock.patch("harness.target_draft.capability.run") as run:
                 run.side_effect = raised
                 self.assertEqual(attempt(Try(capability="TAGS"), place), expected)
 

@@ -11,19 +11,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from harness import environment
-from harness.drafting.tries import RIGHT, Finding, Try
 from harness.errors import LaunchError, UsageError
-from harness.merging import DEFAULT_RULES
 from harness.outcomes import RankOutcome, Status
 from harness.protocol import Launch, ModuleRef
+from harness.rank_merging import DEFAULT_RULES
 from harness.ranks.job import Job, JobResult
 from harness.ranks.processes.mode import FreshRanks
 from harness.settings import EnvVar
 from harness.system.intra_op_threads import of_rank
+from harness.target_draft.tries import RIGHT, Finding, Try
 
 RANKS = 2
 CRASHED, HUNG = "crashed", "hung"
-_RANK_MODULE = "harness.drafting.rank"
+_RANK_MODULE = "harness.target_draft.rank"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from harness.plain_fields import checked
+from harness.field_checks import checked
 
 # The name of a group that was never registered under one: a rank may have several such groups.
 UNNAMED = "?"

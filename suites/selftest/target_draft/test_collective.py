@@ -7,8 +7,8 @@ from unittest import mock
 
 import torch
 
-from harness.drafting.collective import Attempt, numbers, reduced
-from harness.drafting.tries import DTYPES, REDUCIBLE
+from harness.target_draft.collective import Attempt, numbers, reduced
+from harness.target_draft.tries import DTYPES, REDUCIBLE
 
 
 class ReducedTest(unittest.TestCase):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unittest
 
-from harness.drafting.tries import Try, further, operations
+from harness.target_draft.tries import Try, further, operations
 from harness.targets.target import MESSAGES, MOVING, REDUCING, Capability
 
 

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.drafting.rounds import Plug, findings, tried
-from harness.drafting.tries import Finding, Try
 from harness.errors import UsageError
 from harness.outcomes import RankOutcome, Status
+from harness.target_draft.rounds import Plug, findings, tried
+from harness.target_draft.tries import Finding, Try
 from suites.selftest.targets import plugins
 
 #: A group of Python that dies in some collectives, waits for ever in one, and is gloo otherwise.

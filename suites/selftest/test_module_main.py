@@ -13,7 +13,7 @@ import unittest.mock
 from pathlib import Path
 
 import harness
-from harness import modules
+from harness import module_main
 from harness.runner import shard_variables
 
 # Where this process found the harness, for the processes it starts.
@@ -21,7 +21,7 @@ SEARCH_PATH = os.pathsep.join([str(Path(harness.__file__).parents[1]), *sys.path
 
 MODULE = """
     import os, random, unittest
-    from harness.modules import load_tests, run_tests
+    from harness.module_main import load_tests, run_tests
     from harness.testcase import TestCase
 
     class T(TestCase):
@@ -112,7 +112,7 @@ class ShardTest(unittest.TestCase):
     def test_no_shard_leaves_the_suite_alone(self) -> None:
         for environ in ({}, {"SHARD_NUMBER": ""}):
             with self.subTest(environ=environ), unittest.mock.patch.dict(os.environ, environ):
-                loaded = modules.load_tests(unittest.defaultTestLoader, self.suite, None)
+                loaded = module_main.load_tests(unittest.defaultTestLoader, self.suite, None)
                 self.assertIs(loaded, self.suite)
 
     def test_any_variable_asks_the_runner(self) -> None:
@@ -136,18 +136,18 @@ class ShardTest(unittest.TestCase):
                 unittest.mock.patch.dict(sys.modules, replaced),
                 unittest.mock.patch.dict(os.environ, {name: "1"}),
             ):
-                self.assertIs(modules.load_tests(unittest.defaultTestLoader, self.suite, None), part)
+                self.assertIs(module_main.load_tests(unittest.defaultTestLoader, self.suite, None), part)
                 asked.assert_called_with(self.suite, os.environ)
 
     def test_a_class_that_skips_itself_did_run(self) -> None:
         skipped = unittest.TestResult()
         skipped.addSkip(unittest.FunctionTestCase(print), "no device")
-        self.assertEqual(modules.exit_code(skipped, sharded=False), 0)
+        self.assertEqual(module_main.exit_code(skipped, sharded=False), 0)
 
     def test_an_empty_shard_is_no_failure(self) -> None:
         nothing = unittest.TestResult()
-        self.assertEqual(modules.exit_code(nothing, sharded=True), 0)
-        self.assertEqual(modules.exit_code(nothing, sharded=False), 5)
+        self.assertEqual(module_main.exit_code(nothing, sharded=True), 0)
+        self.assertEqual(module_main.exit_code(nothing, sharded=False), 5)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from harness.errors import UsageError
-from harness.graphs.train_step.calls import StepCall, read_call
+from harness.graphs.train_step.call_arguments import StepCall, read_call
 from harness.graphs.train_step.snapshots import GuardSnapshot
 from suites.selftest.graphs.train_step.step_test_case import sgd
 

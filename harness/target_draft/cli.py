@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from harness.drafting import tries
-from harness.drafting.module_text import is_module_name, module_text
-from harness.drafting.rounds import Plug, tried
 from harness.errors import HarnessError, UsageError
+from harness.target_draft import tries
+from harness.target_draft.module_text import is_module_name, module_text
+from harness.target_draft.rounds import Plug, tried
 
 EPILOG = """\
 exit codes:

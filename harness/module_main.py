@@ -2,7 +2,7 @@
 
 ::
 
-    from harness.modules import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
+    from harness.module_main import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 
     if __name__ == "__main__":
         run_tests()

@@ -7,7 +7,7 @@ import unittest
 from dataclasses import replace
 from typing import Any
 
-from harness.calls import Call, Kind, Signature, call_from_json, to_json, under_way
+from harness.communication_call import Call, Kind, Signature, call_from_json, to_json, under_way
 from suites.selftest.call_strategies import CALLS
 from suites.selftest.properties import given
 

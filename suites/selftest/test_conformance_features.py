@@ -11,7 +11,7 @@ from harness.conformance.document import to_json as document_to_json
 from harness.conformance.grids import grids
 from harness.conformance.matrix import State, matrix
 from harness.conformance.page import html_text, markdown_text
-from harness.features import Feature, feature_of, from_json, of_class, of_method, to_json, words
+from harness.conformance_features import Feature, feature_of, from_json, of_class, of_method, to_json, words
 from harness.outcomes import Status
 from harness.record import TestRecord
 from harness.runner import unit

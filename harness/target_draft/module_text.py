@@ -7,8 +7,8 @@ import textwrap
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from harness.drafting.rounds import Plug
-from harness.drafting.tries import Finding, Try
+from harness.target_draft.rounds import Plug
+from harness.target_draft.tries import Finding, Try
 from harness.targets.target import COMPLEX, DEFINED_FOR, FLOATS, INTEGERS, Capability, Operation
 
 # Sets of dtypes that a plugin can import by their names.

@@ -10,8 +10,8 @@ from unittest import mock
 import torch
 import torch.distributed as dist
 
-from harness.drafting.capability import Place, check, run
-from harness.drafting.tries import NOT_TRIED
+from harness.target_draft.capability import Place, check, run
+from harness.target_draft.tries import NOT_TRIED
 from harness.targets import Capability
 
 #: What a backend does not do, in the place of what users call.

@@ -1,4 +1,4 @@
-"""Self-tests of harness.examples: how many examples a property test draws, and whether they repeat."""
+"""Self-tests of harness.hypothesis_examples: how many a property test draws, and whether they repeat."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from unittest import mock
 import hypothesis
 from hypothesis import strategies as st
 
-from harness.examples import bounded
+from harness.hypothesis_examples import bounded
 
 
 class BoundedTest(unittest.TestCase):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 import unittest
 
-from harness.calls import Call, Signature
-from harness.merging import MergeRules, merge, skip_reason
+from harness.communication_call import Call, Signature
 from harness.outcomes import (
     ErrorInfo,
     Status,
@@ -14,6 +13,7 @@ from harness.outcomes import (
     describe,
     lost_a_peer,
 )
+from harness.rank_merging import MergeRules, merge, skip_reason
 from suites.selftest.outcomes_of_ranks import (
     CLOSED,
     C,

@@ -18,12 +18,12 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from harness.drafting import capability
-from harness.drafting.capability import Place
-from harness.drafting.collective import Attempt
-from harness.drafting.tries import RIGHT, Finding, Try
 from harness.outcomes import Status
 from harness.ranks.result import RankResult
+from harness.target_draft import capability
+from harness.target_draft.capability import Place
+from harness.target_draft.collective import Attempt
+from harness.target_draft.tries import RIGHT, Finding, Try
 from harness.targets import device
 
 # Characters that are kept of what an exception says.

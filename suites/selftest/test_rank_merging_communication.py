@@ -5,13 +5,13 @@ from __future__ import annotations
 import unittest
 from dataclasses import replace
 
-from harness.calls import Call, Kind, Signature
 from harness.communication.checks import Check, Finding
-from harness.merging import merge, with_communication
+from harness.communication_call import Call, Kind, Signature
 from harness.outcomes import (
     RankOutcome,
     Status,
 )
+from harness.rank_merging import merge, with_communication
 from suites.selftest.outcomes_of_ranks import (
     C,
     E,

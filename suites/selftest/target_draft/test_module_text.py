@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import unittest
 
-from harness.drafting.module_text import dtypes_text, is_module_name, module_text
-from harness.drafting.rounds import Plug
-from harness.drafting.tries import Finding, Try
+from harness.target_draft.module_text import dtypes_text, is_module_name, module_text
+from harness.target_draft.rounds import Plug
+from harness.target_draft.tries import Finding, Try
 from harness.targets import COMPLEX, FLOATS, INTEGERS, Capability, Target
 
 RIGHT = Finding("right")

@@ -8,7 +8,7 @@ import unittest
 from collections.abc import Mapping, Set
 from pathlib import Path
 
-from harness.drafting.tries import NOT_TRIED
+from harness.target_draft.tries import NOT_TRIED
 from harness.targets import Target
 from harness.targets.builtin import gloo
 from harness.targets.target import RARE_INTEGERS

@@ -7,9 +7,9 @@ import unittest
 import torch
 import torch.distributed as dist
 
-from harness.communication import pending
+from harness.communication import pending_calls
 from harness.communication.arguments import Arguments
-from harness.communication.pending import PendingCalls
+from harness.communication.pending_calls import PendingCalls
 
 
 class Work:
@@ -114,10 +114,10 @@ class PendingTest(unittest.TestCase):
 
     def test_most(self) -> None:
         """A program that never waits does not keep all its tensors alive."""
-        works = [Work() for _ in range(2 * pending.MOST)]
+        works = [Work() for _ in range(2 * pending_calls.MOST)]
         for work in works:
             self.begin("send", torch.ones(1), work)
-        self.assertLessEqual(len(self.calls.calls), pending.MOST)
+        self.assertLessEqual(len(self.calls.calls), pending_calls.MOST)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from time import monotonic
 
 from harness.look.report import SeenTest
-from harness.runner.looks import Looks, has_terminal
+from harness.runner.look_requests import Looks, has_terminal
 from suites.selftest.look.blocked import Blocked
 from suites.selftest.runner.runs import PATIENCE_S, RUN_TESTS, RunnerCase, journal_records
 from suites.selftest.runner.test_cli_debugging import Terminal

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import unittest
 
-from harness.merging import merge
 from harness.outcomes import Status
+from harness.rank_merging import merge
 from suites.selftest.outcomes_of_ranks import (
     ERRORS,
     E,

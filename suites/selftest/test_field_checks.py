@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.plain_fields import LARGEST_NUMBER, LARGEST_S, checked
+from harness.field_checks import LARGEST_NUMBER, LARGEST_S, checked
 
 
 @dataclass(frozen=True, slots=True)

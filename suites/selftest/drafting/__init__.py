@@ -1,1 +1,0 @@
-"""Tests the first drafts of targets, ``harness/drafting``."""

@@ -1,0 +1,1 @@
+"""Tests the first drafts of targets, ``harness/target_draft``."""
