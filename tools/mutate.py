@@ -6,16 +6,17 @@
 
 ``--record`` runs the tests once and notes which lines of the mutated modules each executes (``--tests`` and
 ``--files`` narrow both); a map that is there already is added to, so that it can be recorded in pieces. A
-sample is then drawn from all mutants of these modules: each is planted in every process that imports torch,
-without a change to the installed files, and the tests that execute its line run until one fails, the
-quickest first. What no test executes counts as missed. A mutant that changes no byte code, or that a
-reviewer has entered in ``suites/mutations.py`` with the reason, does not count. A run that was interrupted
-goes on from its directory when the same command is given again.
+sample is then drawn from all mutants of these modules, of each module its share: each mutant is planted in
+every process that imports torch, without a change to the installed files, and the tests that execute its line
+run until one fails, the quickest first. What no test executes counts as missed. A mutant that changes no byte
+code, or that a reviewer has entered in ``suites/mutations.py`` with the reason, does not count. A run that was
+interrupted goes on from its directory when the same command is given again.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import random
 import shutil
 import sys
@@ -171,9 +172,21 @@ def _chosen(
         for site in sites.sites(file, sources[file])
         if not options.executed or known.executing(site.file, site.line)
     ]
-    drawn = random.Random(seed).sample(every, min(options.sample, len(every)))
     first, count = options.shard
-    return drawn[first - 1 :: count]
+    return _drawn(every, options.sample, random.Random(seed))[first - 1 :: count]
+
+
+def _drawn(every: Sequence[sites.Site], count: int, source: random.Random) -> list[sites.Site]:
+    """One mutant of each of ``count`` equal pieces of all, in random order.
+
+    So each module has its share, and those that were tried first, where a run is ended early, are a random
+    sample too.
+    """
+    count = min(count, len(every))
+    bounds = [len(every) * number // count for number in range(count + 1)] if count else []
+    drawn = [every[source.randrange(start, end)] for start, end in itertools.pairwise(bounds)]
+    source.shuffle(drawn)
+    return drawn
 
 
 def _source_of(name: str, sources: Mapping[str, str]) -> str:
