@@ -7,10 +7,10 @@
 ``--record`` runs the tests once and notes which lines of the mutated modules each executes (``--tests`` and
 ``--files`` narrow both); a map that is there already is added to, so that it can be recorded in pieces. A
 sample is then drawn from all mutants of these modules, of each module its share: each mutant is planted in
-every process that imports torch, without a change to the installed files, and the tests that execute its line
-run until one fails, the quickest first. What no test executes counts as missed. A mutant that changes no byte
-code, or that a reviewer has entered in ``suites/mutations.py`` with the reason, does not count. A run that was
-interrupted goes on from its directory when the same command is given again.
+every process that imports torch, without a change to the installed files, and the tests that execute its
+line run until one fails, the quickest first. What no test executes counts as missed. A mutant that changes
+no byte code, or that a reviewer has entered in ``suites/mutations.py`` with the reason, does not count. A
+run that was interrupted goes on from its directory when the same command is given again.
 """
 
 from __future__ import annotations

@@ -41,6 +41,8 @@ class StoreOperations:
 
     #: What an expired wait raises.
     expired = dist.DistStoreError
+    #: What ``delete_key`` says of a key that is not there.
+    deletes_anything = False
 
     def setUp(self):
         super().setUp()
@@ -94,6 +96,9 @@ class StoreOperations:
         self.assertFalse(self.store.check(["gone"]))
         self.assertTrue(self.store.check(["kept"]))
         self.assertEqual(self.store.num_keys(), before - 1)
+        for name in ("gone", "never"):
+            self.assertEqual(self.store.delete_key(name), self.deletes_anything, name)
+        self.assertEqual(self.store.num_keys(), before - 1)
         with self.timed_out():
             self.store.wait(["gone"], SHORT)
 
@@ -137,6 +142,7 @@ class FileStoreTest(StoreOperations, TestCase):
     """A store in a file."""
 
     expired = RuntimeError
+    deletes_anything = True  # torch's, and in the book
 
     def make(self):
         directory = tempfile.TemporaryDirectory()
@@ -221,6 +227,7 @@ class PrefixFileStoreTest(StoreOperations, TestCase):
     """A part of a FileStore."""
 
     expired = RuntimeError
+    deletes_anything = True  # torch's, and in the book
 
     def make(self):
         directory = tempfile.TemporaryDirectory()

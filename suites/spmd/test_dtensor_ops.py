@@ -7,9 +7,12 @@ nothing is communicated on the way there.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import math
 import sys
 import unittest
+from functools import partial
 from pathlib import Path
 
 if __package__ in (None, ""):  # run as a script: its own directory is no place to import from
@@ -54,21 +57,25 @@ class OperatorBodies(Bodies):
         self.assertLessEqual({*stays}, {*itertools.product(*choices)})
 
     def check_one(self, operator, pieces, msg, **rules):
-        """Check an operator on tensors laid as given, forward and backward; its placements and collectives.
+        """Check an operator on tensors laid as given; its placements and collectives.
 
+        Forward, and backward but under ``no_grad``.
         The loss weighs the elements of the result, so that none can take another's place.
         """
         with rank.outside():
             wholes = [self.tensor(each.whole).requires_grad_() for each in pieces]
             expected = operator(*wholes)
             weights = self.tensor(small_numbers(3, expected.shape))
-            (expected * weights).sum().backward()
+            if expected.requires_grad:
+                (expected * weights).sum().backward()
         laid = [self.laid(each).requires_grad_() for each in pieces]
         with Communication() as communication:
             found = operator(*laid)
         self.assertIsInstance(found, DTensor, msg)
         joined = found.full_tensor()
         self.assertEqual(joined, expected, msg, **rules)
+        if not expected.requires_grad:  # without gradients there is nothing more
+            return found.placements, dict(communication.counts)
         (joined * weights).sum().backward()
         for tensor, whole in zip(laid, wholes, strict=True):
             self.assertEqual(tensor.grad.full_tensor(), whole.grad, f"gradient, {msg}", **rules)
@@ -146,6 +153,24 @@ class Operators(OperatorBodies):
         self.check(lambda x: x.mean(dim=0), [(8, 6)], stays={(S(1),): S(0)}, **ROUNDED)
         self.check(torch.mean, [(8, 4)], **ROUNDED)
         self.check(lambda x: x.amax(dim=1), [(7, 8)], stays={(S(0),): S(0)})
+
+    @with_comms
+    def test_norms(self):
+        """What no sum of the shards' norms is; over all elements, and over a dimension that may be cut."""
+        for order in (1, 2, 3, math.inf, -math.inf):
+            # torch's gradient of the infinite ones is wrong, which is in the book.
+            with contextlib.nullcontext() if math.isfinite(order) else torch.no_grad():
+                norm = partial(torch.linalg.vector_norm, ord=order)
+                self.check(norm, [(8, 4)], partial=False, **ROUNDED)
+        self.check(lambda x: x.norm(dim=0), [(7, 6)], stays={(S(1),): S(0)}, partial=False, **ROUNDED)
+
+    @with_comms
+    def test_products_and_variances(self):
+        self.check(torch.var, [(7, 6)], **ROUNDED)
+        self.check(lambda x: x.var(dim=0, correction=0), [(7, 6)], stays={(S(1),): S(0)}, **ROUNDED)
+        self.check(lambda x: x.std(dim=1, keepdim=True), [(7, 6)], stays={(S(0),): S(0)}, **ROUNDED)
+        with torch.no_grad():  # the gradient of a product makes a plain tensor, which DTensor refuses
+            self.check(lambda x: x.prod(dim=1), [(7, 6)], stays={(S(0),): S(0)}, **ROUNDED)
 
     @with_comms
     def test_views(self):
