@@ -20,6 +20,9 @@ LOOK_EVERY_S = 0.25
 # Seconds by which the clock of another host may be off: far above the half of a round trip, by which it is
 # known.
 CLOCK_ERROR_S = 0.02
+# Looks for which a proof waits for ranks that were in a call and awake at it: on a busy machine a rank may
+# still be on its way into the wait in which the others are, and is as deadlocked as they are.
+MOST_LOOKS_FOR_OTHERS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,7 @@ class DeadlockWatch:
         self._heads: tuple[object, ...] = ()
         self._proven: tuple[int, ...] = ()
         self._looked_s = 0.0
+        self._waited = 0  # looks since a proof, for the ranks that are not in it
 
     def look(self, ranks: Sequence[WatchedRank], until_s: float) -> tuple[Waiting, ...]:
         """The ranks that can never go on, where two looks in a row prove it; () else.
@@ -55,14 +59,21 @@ class DeadlockWatch:
         heads = tuple((r.settled, call_log.read_head(r.log)) for r in ranks)
         still, self._heads = heads == self._heads, heads
         if not still:
-            self._proven = ()
+            self._proven, self._waited = (), 0
             return ()
         awake = {r.rank for r in ranks if not r.settled and _could_run(r)}
         views = [self._view(r, can_move=r.rank in awake) for r in ranks]
         stuck = prove(views, until_s)
         found = tuple(waiting.rank for waiting in stuck)
         twice, self._proven = found == self._proven, found
-        return stuck if twice else ()
+        if not twice or not stuck:
+            return ()
+        if self._waited < MOST_LOOKS_FOR_OTHERS and any(
+            v.rank in awake and v.calls and v.calls[-1].ended_s is None for v in views
+        ):
+            self._waited += 1
+            return ()
+        return stuck
 
     def _view(self, rank: WatchedRank, *, can_move: bool) -> RankView:
         helped = not rank.settled and _has_children(rank)

@@ -11,13 +11,20 @@ import unittest
 from harness.communication import call_log
 from harness.communication.call_log import CallLog
 from harness.communication_call import Kind, Signature
-from harness.ranks.processes.deadlock_watch import DeadlockWatch, WatchedRank
+from harness.ranks.processes.deadlock_watch import MOST_LOOKS_FOR_OTHERS, DeadlockWatch, WatchedRank
 
 UNTIL_S = 1e9
 BARRIER = Signature("barrier", "0", members=(0, 1), default=True)
 SLEEPS = "import signal; print('here', flush=True); signal.pause()"
 RUNS = "print('here', flush=True)\nwhile True: pass"
 WAITS_FOR_ALARM = f"import signal; signal.signal(signal.SIGALRM, print); {SLEEPS}"
+RUNS_UNTIL_A_LINE = """if True:
+    import select, signal
+    print('here', flush=True)
+    while not select.select([0], [], [], 0)[0]:
+        pass
+    signal.pause()
+"""
 HAS_A_CHILD = f"import subprocess; subprocess.Popen(['sleep', '600']); {SLEEPS}"
 
 
@@ -27,6 +34,7 @@ class WatchTest(unittest.TestCase):
     def setUp(self) -> None:
         self.watch = DeadlockWatch()
         self.logs: list[CallLog] = []
+        self.started: list[subprocess.Popen[str]] = []
         self.files: list[int] = []
         for _ in range(2):
             file = call_log.memory_file()
@@ -38,8 +46,13 @@ class WatchTest(unittest.TestCase):
     def process(self, code: str) -> int:
         """Starts a process, and returns its id when it has come as far as ``here``."""
         started = subprocess.Popen(
-            [sys.executable, "-c", code], stdout=subprocess.PIPE, start_new_session=True, text=True
+            [sys.executable, "-c", code],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+            text=True,
         )
+        self.started.append(started)
 
         def end() -> None:
             os.killpg(started.pid, 9)
@@ -48,7 +61,7 @@ class WatchTest(unittest.TestCase):
         self.addCleanup(end)
         assert started.stdout is not None
         self.assertEqual(started.stdout.readline(), "here\n")
-        while code != RUNS and _state(started.pid) != "S":
+        while code not in (RUNS, RUNS_UNTIL_A_LINE) and _state(started.pid) != "S":
             pass
         return started.pid
 
@@ -57,9 +70,16 @@ class WatchTest(unittest.TestCase):
         log = self.logs[rank]
         log.begin(log.text(signature), 0, 1, waits=True)
 
-    def look(self, pid: int, *, settled: bool = True, times: int = 3) -> list[int]:
-        """The ranks that the last of so many looks finds stuck: rank 0 is the process, rank 1 may be done."""
-        ranks = [WatchedRank(0, self.files[0], pid, False), WatchedRank(1, self.files[1], pid, settled)]
+    def look(self, pid: int, *, settled: bool = True, times: int = 3, other: int = 0) -> list[int]:
+        """The ranks that the last of so many looks finds stuck.
+
+        Rank 0 is the process; rank 1 is ``other``, which runs, or the same, which may be done.
+        """
+        ended = settled and not other
+        ranks = [
+            WatchedRank(0, self.files[0], pid, False),
+            WatchedRank(1, self.files[1], other or pid, ended),
+        ]
         found = [self.watch.look(ranks, UNTIL_S) for _ in range(times)]
         return [waiting.rank for waiting in found[-1]]
 
@@ -99,6 +119,34 @@ class WatchTest(unittest.TestCase):
         self.logs[1].end(self.logs[1].begin(self.logs[1].text(BARRIER), 0, 7))
         self.assertEqual(self.look(pid, times=2), [])
         self.assertEqual(self.look(pid, times=1), [0])
+
+    def test_a_rank_that_is_late_to_sleep(self) -> None:
+        """Of ranks in calls that do not match, one that is still awake is proven with the others later."""
+        pids = self.process(SLEEPS), self.process(RUNS_UNTIL_A_LINE)
+        self.waits(0)
+        self.waits(1, Signature("all_reduce", "0", members=(0, 1), default=True))
+        self.assertEqual(self.look(pids[0], times=5, other=pids[1]), [])
+        stdin = self.started[1].stdin
+        assert stdin is not None
+        stdin.write("go to sleep\n")
+        stdin.flush()
+        while _state(pids[1]) != "S":
+            pass
+        self.assertEqual(self.look(pids[0], times=2, other=pids[1]), [0, 1])
+
+    def test_a_rank_that_does_not_sleep(self) -> None:
+        """A rank that stays awake in its call delays the proof for some looks, and is not in it."""
+        pids = self.process(SLEEPS), self.process(RUNS)
+        self.waits(0)
+        self.waits(1, Signature("all_reduce", "0", members=(0, 1), default=True))
+        self.assertEqual(self.look(pids[0], times=2 + MOST_LOOKS_FOR_OTHERS, other=pids[1]), [])
+        self.assertEqual(self.look(pids[0], times=1, other=pids[1]), [0])
+
+    def test_a_rank_that_computes(self) -> None:
+        """A rank that is awake outside of calls delays no proof of others."""
+        pids = self.process(SLEEPS), self.process(RUNS)
+        self.waits(0, Signature("recv", "0", kind=Kind.RECEIVE, members=(0,), peer=0))
+        self.assertEqual(self.look(pids[0], other=pids[1]), [0])
 
     def test_all_have_come(self) -> None:
         """Ranks that all have begun a collective are under way, however long it takes."""
