@@ -14,8 +14,8 @@ from harness.system import standard_output
 
 EPILOG = """\
 exit codes:
-  0    nothing is lost: all that worked works, and was declared and run again
-  1    something is lost
+  0    nothing is lost: all that worked works, as far as the newer run has run it
+  1    something is lost: it fails, or is not there, not declared or skipped any more
   2    wrong command line, or a report could not be read
   141  nobody reads what is printed (| head)
 """

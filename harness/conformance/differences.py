@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from harness.conformance.document import Conformance
-from harness.conformance.matrix import Cell
+from harness.conformance.left_out import LeftOut
+from harness.conformance.matrix import Cell, State
+from harness.report.text import count
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +32,14 @@ class Change:
 class Differences:
     """What differs between two reports.
 
-    ``lost`` has worked and fails now. ``gone`` has worked and is not there, not declared or not run any more.
+    ``lost`` has worked and fails now. ``gone`` has worked and is not there, not declared or skipped now.
+    ``not_run`` is what the newer run was not about, or had not come to when it ended: nothing is known of it.
     ``gained`` works and has not. ``other`` differs without having worked before or after.
     """
 
     lost: tuple[Change, ...] = ()
     gone: tuple[Change, ...] = ()
+    not_run: tuple[Change, ...] = ()
     gained: tuple[Change, ...] = ()
     other: tuple[Change, ...] = ()
 
@@ -52,8 +57,8 @@ def differences(old: Conformance, new: Conformance) -> Differences:
     ]
     return Differences(
         *(
-            tuple(each for each in changes if _kind(each) == kind)
-            for kind in ("lost", "gone", "gained", "other")
+            tuple(each for each in changes if _kind(each, new.left_out) == kind)
+            for kind in ("lost", "gone", "not run", "gained", "other")
         )
     )
 
@@ -67,7 +72,9 @@ def _changes(old: Iterable[Cell], new: Iterable[Cell]) -> Iterator[Change]:
             yield change
 
 
-def _kind(change: Change) -> str:
+def _kind(change: Change, left_out: LeftOut) -> str:
+    if change.old is not None and _not_run(change.old, change.new, left_out):
+        return "not run"
     worked = change.old is not None and change.old.state.good
     works = change.new is not None and change.new.state.good
     if works:
@@ -75,6 +82,11 @@ def _kind(change: Change) -> str:
     if not worked:
         return "other"
     return "lost" if change.new is not None and change.new.state.bad else "gone"
+
+
+def _not_run(old: Cell, new: Cell | None, left_out: LeftOut) -> bool:
+    """Whether the newer run tells nothing of a cell because it did not run its test."""
+    return (new is None or new.state is State.NOT_RUN) and left_out.has(old.test)
 
 
 def text(found: Differences, old: Conformance, new: Conformance) -> str:
@@ -88,8 +100,21 @@ def text(found: Differences, old: Conformance, new: Conformance) -> str:
     ):
         if changes:
             lines += ["", f"{title}:", *(f"  {change}" for change in changes)]
+    if found.not_run:
+        lines += ["", "not run this time:", *(f"  {line}" for line in _by_suite(found.not_run))]
     counts = f"{len(found.lost)} lost, {len(found.gone)} gone, {len(found.gained)} gained"
-    return "\n".join([*lines, "", counts])
+    rest = f", {len(found.not_run)} not run this time" if found.not_run else ""
+    return "\n".join([*lines, "", counts + rest])
+
+
+def _by_suite(changes: Iterable[Change]) -> Iterator[str]:
+    """A line for each suite with the numbers of its tests and cells."""
+    tests, cells = Counter[str](), Counter[str]()
+    for old in (change.old for change in changes if change.old is not None):
+        (cells if old.coordinates else tests)[old.suite] += 1
+    for suite in sorted({*tests, *cells}):
+        named = ((tests[suite], "test"), (cells[suite], "cell"))
+        yield f"{suite}: {' and '.join(count(number, what) for number, what in named if number)}"
 
 
 def _named(found: Conformance) -> str:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness.conformance import left_out
+from harness.conformance.left_out import LeftOut
 from harness.conformance.matrix import Cell, Matrix, State, count, summary_line
 from harness.errors import UsageError
 
@@ -23,13 +25,14 @@ class Conformance:
     """What a run has found out about a target.
 
     ``target`` is its name, ``versions`` what was used by name ("torch", "Python"), ``rerun`` the command that
-    runs a test of a bad cell again, by the test's id.
+    runs a test of a bad cell again, by the test's id. ``left_out`` are the tests that the run was not about.
     """
 
     target: str
     versions: Mapping[str, str]
     matrix: Matrix
     rerun: Mapping[str, str] = field(default_factory=dict)
+    left_out: LeftOut = field(default_factory=LeftOut)
 
     @property
     def line(self) -> str:
@@ -49,6 +52,7 @@ def to_json(found: Conformance) -> dict[str, Any]:
         "tests": [_cell_to_json(each) for each in found.matrix.tests],
         "cells": [_cell_to_json(each) for each in found.matrix.cells],
         "rerun": dict(found.rerun),
+        "left out": left_out.to_json(found.left_out),
     }
 
 
@@ -99,8 +103,13 @@ def from_json(value: Any) -> Conformance:
         if value["schema"] > SCHEMA:
             raise ValueError(f"it has schema {value['schema']}, and this harness reads up to {SCHEMA}")
         tests, cells = (tuple(map(_cell, value[name])) for name in ("tests", "cells"))
+        rest = left_out.from_json(value["left out"]) if "left out" in value else LeftOut()
         return Conformance(
-            str(value["target"]), dict(value["versions"]), Matrix(tests, cells), dict(value.get("rerun", {}))
+            str(value["target"]),
+            dict(value["versions"]),
+            Matrix(tests, cells),
+            dict(value.get("rerun", {})),
+            rest,
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"it is no conformance report ({error!r})") from None

@@ -8,6 +8,7 @@ import harness
 from harness.conformance.cells import DIRECTORY, Recorded
 from harness.conformance.document import NAME, Conformance, dumps
 from harness.conformance.grids import grids
+from harness.conformance.left_out import LeftOut
 from harness.conformance.matrix import matrix
 from harness.conformance.page import html_text, markdown_text
 from harness.report.base import QuietReporter, RunInfo
@@ -18,13 +19,15 @@ from harness.report.summary import Summary, rerun_command
 class ConformanceReporter(QuietReporter):
     """Writes the three files when the run is over."""
 
-    def __init__(self, directory: Path, target: str) -> None:
+    def __init__(self, directory: Path, target: str, left_out: LeftOut) -> None:
+        """``left_out`` also has the tests that the run is going to run."""
         super().__init__()
-        self._directory, self._target = directory, target
+        self._directory, self._target, self._left_out = directory, target, left_out
 
     def finish(self, summary: Summary) -> None:
         """Writes what the tests of ``summary`` and the cells that they recorded say about the target."""
-        found = conformance(self.info, summary, self._target, Recorded(self._directory / DIRECTORY))
+        recorded = Recorded(self._directory / DIRECTORY)
+        found = conformance(self.info, summary, self._target, recorded, self._left_out)
         write(found, self._directory)
 
 
@@ -36,13 +39,18 @@ def write(found: Conformance, directory: Path) -> None:
     write_whole(directory / "conformance.html", html_text(found, tables))
 
 
-def conformance(info: RunInfo, summary: Summary, target: str, recorded: Recorded) -> Conformance:
-    """What a run has found out; of several attempts at a test the last counts."""
+def conformance(
+    info: RunInfo, summary: Summary, target: str, recorded: Recorded, left_out: LeftOut
+) -> Conformance:
+    """What a run has found out; of several attempts at a test the last counts.
+
+    ``left_out`` is without what the run has run since.
+    """
     last = {test.id: test.last for test in summary.tests}
     found = matrix(last.values(), summary.not_run, recorded.of)
     bad = {each.test for each in (*found.tests, *found.cells) if each.state.bad}
     rerun = {test: rerun_command(info.command, [info.names.get(test, test)]) or "" for test in sorted(bad)}
-    return Conformance(target, _versions(info), found, rerun)
+    return Conformance(target, _versions(info), found, rerun, left_out.without(last))
 
 
 def _versions(info: RunInfo) -> dict[str, str]:

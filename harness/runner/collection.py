@@ -27,7 +27,8 @@ class Wanted:
 
     ``ids`` are the only tests to run; where it is None, ``targets`` decide. ``path`` holds the entries that
     ``sys.path`` needs for modules outside the project. ``sources`` maps each module to the file that was
-    meant. ``files`` maps a module to its path where its name alone does not lead to that file.
+    meant. ``files`` maps a module to its path where its name alone does not lead to that file. ``others`` are
+    the modules of the suites that are not imported.
     """
 
     targets: tuple[selection.Target, ...]
@@ -36,6 +37,7 @@ class Wanted:
     path: tuple[str, ...] = ()
     sources: Mapping[str, Path] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
+    others: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,9 @@ def wanted(
     path = dict.fromkeys([*(entry for t in targets for entry in t.path), *([str(cwd)] if here else [])])
     sources = _sources(modules, targets, roots)
     files = {m: os.path.relpath(f, cwd) for m, f in sources.items() if _by_name(m, roots, cwd) != f}
-    return Wanted(targets, modules, tuple(ids) if ids is not None else None, tuple(path), sources, files)
+    others = tuple(module for module in known if module not in sources)
+    only = tuple(ids) if ids is not None else None
+    return Wanted(targets, modules, only, tuple(path), sources, files, others)
 
 
 def _sources(

@@ -186,7 +186,7 @@ def _reporters(invocation: Invocation, found: Found, directory: Path | None) -> 
         durations=options.durations,
         shared_terminal=invocation.streams,
         html="html" in options.report,
-        conformance=found.target if "conformance" in options.report else None,
+        conformance=(found.target, found.left_out) if "conformance" in options.report else None,
         trace=options.trace,
         color=options.color,
     )

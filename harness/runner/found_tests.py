@@ -11,6 +11,7 @@ from pathlib import Path
 
 from harness.configuration.override import Rule
 from harness.conformance.known import stale
+from harness.conformance.left_out import LeftOut, before_all
 from harness.outcomes import Status
 from harness.record import TestRecord
 from harness.report.text import count
@@ -40,7 +41,7 @@ class Found:
     maps the test modules to their files. ``target`` is the name of the target that is tested, ``known`` its
     known failures, ``devices`` its accelerators (None: it has none but the CPU), and ``rules`` what the
     configuration says of tests. ``there`` has the ids of all tests of the modules that were imported,
-    selected or not.
+    selected or not, ``others`` the modules beside them that were not.
     """
 
     selected: Selected
@@ -55,6 +56,12 @@ class Found:
     devices: DeviceSet | None
     rules: Mapping[str, Rule]
     there: Mapping[str, frozenset[str]]
+    others: tuple[str, ...]
+
+    @property
+    def left_out(self) -> LeftOut:
+        """What the run is not about, and the tests that it is about: none has run."""
+        return before_all(self.sources, self.others, self.there.values())
 
 
 def first_paths(invocation: Invocation, want: collection.Wanted, root: Path) -> list[str]:
@@ -97,6 +104,7 @@ def find(
         zygote_owner.devices,
         rules,
         {name: frozenset(unit.id for unit in each.units) for name, each in modules.items() if each.units},
+        want.others,
     )
 
 

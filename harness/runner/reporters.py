@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
+from harness.conformance.left_out import LeftOut
 from harness.record import TestRecord
 from harness.report.base import Reporter, RunInfo, TestStarted
 from harness.report.console import console_reporter
@@ -91,14 +92,14 @@ def build(
     shared_terminal: bool,
     html: bool,
     trace: bool,
-    conformance: str | None = None,
+    conformance: tuple[str, LeftOut] | None = None,
     color: str = "auto",
 ) -> Reporters:
     """The reporters of a run: the console, files in its directory, and GitHub's annotations in its CI.
 
     ``shared_terminal`` is set where tests or a debugger write to the same terminal. ``conformance`` is the
-    name of the target whose conformance is reported, None for no such report. ``color`` is "auto", "always"
-    or "never".
+    name of the target whose conformance is reported and the tests that are there, None for no such report.
+    ``color`` is "auto", "always" or "never".
     """
     extra = {} if durations is None else {"durations": durations}
     live = False if shared_terminal else None
@@ -114,7 +115,7 @@ def build(
     if directory is not None and conformance is not None:
         from harness.conformance.reporter import ConformanceReporter
 
-        reporters.append(ConformanceReporter(directory, conformance))
+        reporters.append(ConformanceReporter(directory, *conformance))
     return Reporters(reporters)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unittest
 
 from harness.conformance.differences import differences, text
+from harness.conformance.left_out import LeftOut
 from harness.conformance.matrix import State
 from suites.selftest.conformance.samples import cell, everything, report, whole
 
@@ -36,6 +37,37 @@ class DifferencesTest(unittest.TestCase):
                 kinds = [name for name in ("lost", "gone", "gained", "other") if getattr(found, name)]
                 self.assertEqual(kinds, [kind] if kind else [])
                 self.assertEqual(found.loses, kind in ("lost", "gone"))
+
+    def test_not_run(self) -> None:
+        """What the newer run was not about is not lost, whatever it was; what it skips is gone."""
+        for old, new, kind in (
+            (State.RIGHT, None, "not_run"),
+            (State.WRONG, None, "not_run"),
+            (State.RIGHT, State.NOT_RUN, "not_run"),
+            (State.RIGHT, State.WRONG, "lost"),
+            (State.WRONG, State.RIGHT, "gained"),
+        ):
+            with self.subTest(old=old, new=new):
+                tried = cell(old)
+                for test, expected in ((tried.test, kind), ("suites.c10d.test_x.Ranks.test_other", None)):
+                    left_out = LeftOut(frozenset({"suites.c10d.test_x"}), tests=frozenset({test}))
+                    after = report(*([] if new is None else [cell(new)]), left_out=left_out)
+                    found = differences(report(tried), after)
+                    if expected is None:
+                        self.assertEqual(found.not_run, ())
+                    else:
+                        self.assertEqual(len(getattr(found, expected)), 1)
+                        self.assertEqual(found.loses, expected == "lost")
+
+    def test_text_of_a_narrower_run(self) -> None:
+        """What was not run is a line for each suite."""
+        old = report(cell(State.RIGHT), cell(State.RIGHT, name="gather"), tests=(whole(State.RIGHT, "spmd"),))
+        new = report(left_out=LeftOut(others=frozenset({"suites.c10d.test_x", "suites.spmd.test_x"})))
+        found = differences(old, new)
+        self.assertFalse(found.loses)
+        lines = text(found, old, new).splitlines()
+        self.assertEqual(lines[-5:-2], ["not run this time:", "  c10d: 2 cells", "  spmd: 1 test"])
+        self.assertEqual(lines[-1], "0 lost, 0 gone, 0 gained, 3 not run this time")
 
     def test_other_test_of_a_cell(self) -> None:
         """A cell is the same whatever test tries it and whatever it says."""

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import unittest
 
+from harness.conformance.differences import differences
 from harness.conformance.document import Conformance, load
 from harness.conformance.matrix import State
 from suites.selftest.runner import runs
@@ -87,6 +88,23 @@ PLUGIN = """
     )
 """
 
+THREE = """
+    from harness.conformance import cell
+
+    class Three(unittest.TestCase):
+        def test_one(self):
+            with cell("gather", dtype="float32"):
+                self.assertFalse(BROKEN)
+
+        def test_three(self):
+            with cell("gather", dtype="int64"):
+                pass
+
+        def test_two(self):
+            with cell("reduce", dtype="int64"):
+                pass
+"""
+
 
 class ReportTest(runs.RunnerCase):
     """``run_tests.py --report conformance`` over modules that a test writes."""
@@ -134,6 +152,23 @@ class ReportTest(runs.RunnerCase):
         done, _ = self.report("new", suite=SUITE.replace('raise RuntimeError("no gather here")', "pass"))
         self.assertEqual((self.diff("old", "new"), self.diff("new", "old")), (0, 1))
         self.assertEqual(self.diff("old", "nowhere"), 2)
+
+    def test_narrower_run(self) -> None:
+        """After a run of some of the tests the others are not lost; a test that was removed is."""
+        suite, broken = THREE.replace("BROKEN", "0"), THREE.replace("BROKEN", "1")
+        self.report("old", suite=suite)
+        _, found = self.report("narrow", "-k", "test_one", suite=suite)
+        self.assertEqual(found.left_out.tests, {"fake.Three.test_two", "fake.Three.test_three"})
+        self.assertIn("suites.c10d.test_stores", found.left_out.others)
+        self.report("removed", "-k", "test_one", suite=suite.replace("test_two", "two"))
+        self.report("stopped", "--failfast", "--jobs", "1", suite=broken)
+        self.assertEqual([self.diff("old", name) for name in ("narrow", "removed", "stopped")], [0, 1, 1])
+        self.assertEqual(self.diff("stopped", "narrow"), 0)
+        new = load(self.directory / "stopped")
+        found_out = differences(load(self.directory / "old"), new)
+        self.assertEqual(
+            [len(part) for part in (found_out.lost, found_out.gone, found_out.not_run)], [2, 0, 4]
+        )
 
     def diff(self, old: str, new: str) -> int:
         """Returns the exit code of a comparison."""

@@ -63,6 +63,8 @@ class MergedTest(runs.RunnerCase):
         self.assertEqual(replace(found, rerun={}), replace(whole, rerun={}))
         self.assertEqual(found.rerun.keys(), whole.rerun.keys())
         self.assertEqual(len(found.matrix.cells), 3 + 4)
+        self.assertEqual(found.left_out.tests, frozenset())
+        self.assertEqual(len(load(self.directory / "1").left_out.tests), 2)
         for file in ("conformance.html", "conformance.md"):
             self.assertTrue((self.directory / "merged" / file).is_file())
 
