@@ -29,6 +29,7 @@ from harness.hosts.connection import Connection, HostGone, dial, listen
 from harness.hosts.handshake import Purpose
 from harness.hosts.listener import Listener
 from harness.hosts.loop import Loop
+from harness.hosts.lost_hosts import LostHosts
 from harness.hosts.messages import Arrived, Goodbye, TurnedAway, Welcome
 from harness.hosts.versions import versions
 from harness.requirements.probes import probe_system
@@ -98,6 +99,7 @@ class Agent:
     def _remove_files(self) -> None:
         """Removes the key's files, each with its directory where that is empty then."""
         for path in self._options.own:
+            LostHosts(path).remove()
             with contextlib.suppress(OSError):
                 os.remove(path)
                 os.rmdir(os.path.dirname(path))

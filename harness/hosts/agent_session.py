@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 
 from harness.errors import ProtocolError
-from harness.hosts.connection import Connection, HostGone, dial
+from harness.hosts.connection import HANDSHAKE_S, Connection, HostGone, dial
 from harness.hosts.handshake import Purpose
 from harness.hosts.hosts import Host
 from harness.hosts.loop import Loop
@@ -31,6 +31,7 @@ class Link:
         self.host = host
         self.shift_s = shift_s
         self.paused = False
+        self.stalled = False  # it was lost because it said nothing any more
         self._connection = connection
         self._loop: Loop | None = None
 
@@ -109,6 +110,7 @@ class Link:
         """Asks whether the host is there, and loses one that was silent too long and is not ``busy``."""
         silent_s = self._connection.silent_s() if self.open else 0.0
         if silent_s > lost_after_s and not busy and not self.paused:
+            self.stalled = True
             self.lose(f"it has said nothing for {silent_s:.0f} s")
         else:
             self.send(Ping(time.monotonic()))
@@ -122,7 +124,7 @@ class Link:
 
 def connect(host: Host, secret: bytes, lost_after_s: float) -> Link:
     """Begins a session with a host's agent; HostGone or HandshakeError where that is impossible."""
-    connection = dial(host.address, host.port, secret, Purpose.SESSION)
+    connection = dial(host.address, host.port, secret, Purpose.SESSION, min(HANDSHAKE_S, lost_after_s))
     try:
         shifts = []
         for _ in range(_CLOCK_LOOKS):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import signal
+import time
 import types
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from harness.hosts.hosts import Host, to_text
+from harness.hosts.lost_hosts import AGAIN_S, LostHosts
 from harness.runner.events import HostReady, HostUnusable, ZygoteGone
 from harness.runner.messages import Load
 from harness.runner.shared_capacity import SharedCapacity
@@ -46,6 +49,9 @@ class OtherHosts:
         self._zygotes: dict[str, ZygoteProcess] = {}
         self._unusable: set[str] = set()  # hosts that run no whole tests any more
         self._losses: Counter[str] = Counter()
+        self._known = LostHosts(environ[EnvVar.KEY_FILE])
+        self._told: set[str] = set()  # the lost hosts of which the user knows
+        self._due_s: dict[str, float] = {}  # when a lost host is asked again, by name
 
     def __enter__(self) -> OtherHosts:
         return self
@@ -53,7 +59,9 @@ class OtherHosts:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None
     ) -> None:
-        for zygote in self._zygotes.values():
+        for name, zygote in self._zygotes.items():
+            if name in self._told:  # it may still wait for a host that does not answer
+                zygote.signal(signal.SIGKILL)
             zygote.close()
         self._zygotes.clear()
 
@@ -87,6 +95,8 @@ class OtherHosts:
     ) -> None:
         """Takes to heart that a host can run whole tests from now on, or cannot any more."""
         if isinstance(event, HostReady):
+            self._unusable.discard(event.host)
+            self._tell_return(event.host, show_notice)
             self.capacity = self.capacity.with_host(event.host, there=True, accelerators=event.accelerators)
         elif isinstance(event, HostUnusable):
             self._unusable.add(event.host)
@@ -101,7 +111,8 @@ class OtherHosts:
         self._zygotes.pop(event.host).close()
         if event.host_lost:
             self._unusable.add(event.host)
-            show_notice(f"{event.reason}; its tests run on the other hosts")
+            self._due_s[event.host] = time.monotonic() + AGAIN_S
+            self._tell_loss(event.host, event.reason, show_notice)
             return
         again = self._losses[event.host] <= MOST_LOSSES
         what = "starting another" if again else "no whole tests run there any more"
@@ -110,6 +121,30 @@ class OtherHosts:
             self._unusable.add(event.host)
         else:
             self._start(event.host, workers)
+
+    def look_for_lost(self, workers: Workers, show_notice: Callable[[str], None]) -> None:
+        """Tells of hosts that processes of tests have lost or found again, and asks again those that are due.
+
+        A relay's process asks, so that nobody here waits for the answer.
+        """
+        lost = self._known.all()
+        for name, why in lost.items():
+            self._tell_loss(name, why, show_notice)
+        for name in self._told - lost.keys() - self._unusable:
+            self._tell_return(name, show_notice)
+        for name in [name for name, due_s in self._due_s.items() if time.monotonic() >= due_s]:
+            del self._due_s[name]
+            self._start(name, workers)
+
+    def _tell_loss(self, name: str, why: str, show_notice: Callable[[str], None]) -> None:
+        if name not in self._told:
+            self._told.add(name)
+            show_notice(f"{why}; tests run on the other hosts, and it is asked again every {AGAIN_S:g} s")
+
+    def _tell_return(self, name: str, show_notice: Callable[[str], None]) -> None:
+        if name in self._told:
+            self._told.remove(name)
+            show_notice(f"host {name} answers again, and tests run there again")
 
     def variables(self, units: Sequence[Unit]) -> dict[str, str]:
         """What a batch's worker has in its environment: only tests that span hosts know of others."""

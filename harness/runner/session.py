@@ -119,6 +119,8 @@ class Session:
             if now >= next_tick_s:
                 if not self._setup.options.terminal:  # a debugger's prompt may stand there
                     self._reporters.tick(now)
+                if self._hosts is not None:
+                    self._hosts.look_for_lost(self._workers, self._reporters.message)
                 next_tick_s = now + TICK_S
             if asked_to_end() and not self.interrupted:
                 self._interrupt()

@@ -30,6 +30,7 @@ from harness.hosts.connection import HostGone
 from harness.hosts.handshake import HandshakeError
 from harness.hosts.hosts import Host
 from harness.hosts.loop import BufferedWriter, Loop
+from harness.hosts.lost_hosts import LostHosts
 from harness.hosts.messages import (
     ZYGOTE,
     Claim,
@@ -67,8 +68,10 @@ class _Worker:
 class ZygoteRelay:
     """The main loop; ``run`` returns when the controller has closed its end of ``control``, or at a loss."""
 
-    def __init__(self, control: socket.socket, link: Link, lost_after_s: float) -> None:
+    def __init__(self, control: socket.socket, link: Link, lost_after_s: float, known: LostHosts) -> None:
+        """``known`` tells the processes of tests of a loss."""
         self._control = control
+        self._known = known
         self._link = link
         self._lost_after_s = lost_after_s
         self._loop = Loop()
@@ -174,7 +177,10 @@ class ZygoteRelay:
         self._link.send(End(number))
 
     def _lose(self, why: str) -> None:
-        self._say(HostLost(f"host {self._link.host.name} was lost: {why}"))
+        name = self._link.host.name
+        if self._link.stalled:
+            self._known.note(name, f"host {name} was lost: {why}")
+        self._say(HostLost(f"host {name} was lost: {why}"))
         self._over = True
 
     def _say(self, message: Message) -> None:
@@ -195,12 +201,18 @@ def serve(
     posix.die_with_parent(signal.SIGKILL)
     if os.getppid() != parent.pid:
         return
-    where = Host(**host)
+    where, key_file = Host(**host), os.environ[EnvVar.KEY_FILE]
+    known = LostHosts(key_file)
     try:
-        link = connect(where, key.from_file(os.environ[EnvVar.KEY_FILE]), settings.host_timeout_s)
+        link = connect(where, key.from_file(key_file), settings.host_timeout_s)
     except (HostGone, HandshakeError, ProtocolError) as error:
+        why = f"host {where.name} was lost: {error}"
+        if isinstance(error, HostGone):
+            known.note(where.name, why)
         with contextlib.suppress(OSError):
-            send_frame(control, encode(HostLost(f"host {where.name} was lost: {error}")))
+            send_frame(control, encode(HostLost(why)))
         return
+    known.answers(where.name)
     environ = {name: value for name, value in os.environ.items() if name not in guarded}
-    ZygoteRelay(control, link, settings.host_timeout_s).run(StartZygote(environ, dict(guarded), sys_path))
+    relay = ZygoteRelay(control, link, settings.host_timeout_s, known)
+    relay.run(StartZygote(environ, dict(guarded), sys_path))

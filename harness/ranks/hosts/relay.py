@@ -31,8 +31,9 @@ from harness.hosts import key
 from harness.hosts.agent_session import PING_EVERY_S, Link, connect
 from harness.hosts.connection import HostGone
 from harness.hosts.handshake import HandshakeError
-from harness.hosts.hosts import from_text
+from harness.hosts.hosts import Host, from_text
 from harness.hosts.loop import Loop
+from harness.hosts.lost_hosts import LostHosts
 from harness.hosts.messages import (
     Began,
     Begin,
@@ -62,13 +63,19 @@ class Relay:
     """The main loop; ``run`` returns when the parent has closed its end of ``control``."""
 
     def __init__(
-        self, control: socket.socket, links: Sequence[Link], lost: dict[str, str], lost_after_s: float
+        self,
+        control: socket.socket,
+        links: Sequence[Link],
+        lost: dict[str, str],
+        lost_after_s: float,
+        known: LostHosts | None = None,
     ) -> None:
-        """``lost`` says of each host that could not be reached why."""
+        """``lost`` says of each host that could not be reached why; ``known`` tells other processes of it."""
         self._control = control
         self._links = {link.host.name: link for link in links}
         self._lost = lost
         self._lost_after_s = lost_after_s
+        self._known = known
         self._loop = Loop()
         self._launches: dict[int, RelayedLaunch] = {}
         self._count = 0
@@ -198,6 +205,8 @@ class Relay:
         name = link.host.name
         why = f"host {name} was lost: {reason}"
         self._lost[name] = why
+        if link.stalled and self._known is not None:
+            self._known.note(name, why)
         del self._links[name]
         for launch in list(self._launches.values()):
             launch.lose(name, why)
@@ -247,11 +256,23 @@ def serve(control: socket.socket, parent: Parent, hosts: str, key_file: str, los
     if os.getppid() != parent.pid:
         return
     secret = key.from_file(key_file)
+    known = LostHosts(key_file)
+    links, lost = reach(from_text(hosts), secret, lost_after_s, known)
+    Relay(control, links, lost, lost_after_s, known).run()
+
+
+def reach(
+    hosts: Sequence[Host], secret: bytes, lost_after_s: float, known: LostHosts
+) -> tuple[list[Link], dict[str, str]]:
+    """A session with each host, and of each host without one why; those ``known`` as lost are not asked."""
     links: list[Link] = []
-    lost: dict[str, str] = {}
-    for host in from_text(hosts):
+    lost = {host.name: why for host in hosts if (why := known.why(host.name))}
+    for host in (each for each in hosts if each.name not in lost):
         try:
             links.append(connect(host, secret, lost_after_s))
+            known.answers(host.name)
         except (HostGone, HandshakeError, ProtocolError) as error:
             lost[host.name] = f"host {host.name} was lost: {error}"
-    Relay(control, links, lost, lost_after_s).run()
+            if isinstance(error, HostGone):
+                known.note(host.name, lost[host.name])
+    return links, lost

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
 import subprocess
 import sys
+import time
 import unittest
+from unittest import mock
+
+import psutil
 
 from harness.hosts.hosts import Host, from_text, to_text
 from harness.hosts.key import new_key
-from harness.runner.events import HostReady, HostUnusable
+from harness.hosts.lost_hosts import LostHosts
+from harness.runner.events import HostReady, HostUnusable, ZygoteGone
 from harness.runner.interrupts import Interrupts
 from harness.runner.other_hosts import OtherHosts
 from harness.runner.scheduling import Capacity
@@ -19,6 +25,7 @@ from harness.runner.shared_capacity import HostCapacity, SharedCapacity
 from harness.runner.unit import Demand, of_id
 from harness.runner.workers import Workers
 from harness.settings import EnvVar
+from suites.selftest.hosts.loopback import Loopback
 from suites.selftest.runner.runs import PATIENCE_S, RUN_TESTS, Finished, RunnerCase
 from suites.targets.hostmem_device.library import missing
 
@@ -40,6 +47,7 @@ class T(unittest.TestCase):
     test_1 = test_2 = test_3 = test_4 = test_5 = test_6 = act
 """
 # No batch has two tests, and no host runs two at once.
+NO_KEY = {EnvVar.KEY_FILE: "/nonexistent/key"}
 WORDS = ("--isolate", "-j", "1", "-v")
 
 
@@ -183,6 +191,70 @@ class AcceleratorsTest(SharedRunCase):
         self.assertRegex(run.records[0].reason, "needs 4 accelerators.* has 1 here and 1 on other hosts")
 
 
+class StalledTest(unittest.TestCase):
+    """A host whose processes are all stopped for a while."""
+
+    def setUp(self) -> None:
+        self.undo = contextlib.ExitStack()
+        self.addCleanup(self.undo.close)
+        self.loopback = self.undo.enter_context(Loopback(1))
+        self.workers = self.undo.enter_context(Workers(self.undo.enter_context(Interrupts())))
+        other = self.loopback.hosts[0]
+        shared = SharedCapacity(
+            (HostCapacity("", Capacity(2), 2, there=True), HostCapacity(other.name, Capacity(2), 2))
+        )
+        own = Host("own", "127.0.0.1", 1, 1, 2, own=True)
+        environ = {**os.environ, **self.loopback.environ, EnvVar.HOST_TIMEOUT: "2"}
+        self.hosts = self.undo.enter_context(OtherHosts((own, other), shared, environ, sys.path, []))
+        self.notices: list[str] = []
+
+    def await_event(self, kind: type[HostReady] | type[ZygoteGone]) -> None:
+        """Waits for the next event of a kind, and has the hosts heed all."""
+        seen = False
+        until_s = time.monotonic() + PATIENCE_S
+        while not seen:
+            self.assertLess(time.monotonic(), until_s, self.notices)
+            for event in self.workers.wait(time.monotonic() + 0.1):
+                assert isinstance(event, HostReady | HostUnusable | ZygoteGone), event
+                self.hosts.heed(event, self.workers, self.notices.append)
+                seen = seen or isinstance(event, kind)
+            self.hosts.look_for_lost(self.workers, self.notices.append)
+
+    def test_lost_and_found(self) -> None:
+        """It is told once that it was lost, asked again, and in use when it answers."""
+        self.undo.enter_context(mock.patch("harness.runner.other_hosts.AGAIN_S", 0.0))
+        self.hosts.begin([], self.workers)
+        self.await_event(HostReady)
+        agent = psutil.Process(self.loopback.agents[0].pid)
+        stopped = [agent, *agent.children(recursive=True)]
+        self.addCleanup(lambda: [process.resume() for process in stopped if process.is_running()])
+        for process in stopped:
+            process.suspend()
+        for _ in range(2):  # the second is of the first that has asked it again
+            self.await_event(ZygoteGone)
+            self.assertFalse(self.hosts.is_there("h0"))
+        self.assertEqual(len(self.notices), 1)
+        self.assertRegex(
+            self.notices[0], r"^host h0 was lost: it has said nothing for \d+ s; tests run on the"
+        )
+        for process in stopped:
+            process.resume()
+        self.await_event(HostReady)
+        self.assertEqual(self.notices[1:], ["host h0 answers again, and tests run there again"])
+        self.assertTrue(self.hosts.is_there("h0"))
+
+    def test_lost_by_a_process_of_tests(self) -> None:
+        """What such a process finds out about a host is told once, and that the next one finds it again."""
+        known = LostHosts(self.loopback.environ[EnvVar.KEY_FILE])
+        known.note("h0", "host h0 was lost: it is silent")
+        for _ in range(2):
+            self.hosts.look_for_lost(self.workers, self.notices.append)
+        self.assertEqual(len(self.notices), 1)
+        known.answers("h0")
+        self.hosts.look_for_lost(self.workers, self.notices.append)
+        self.assertEqual(self.notices[1:], ["host h0 answers again, and tests run there again"])
+
+
 class VariablesTest(unittest.TestCase):
     """Which workers know of the other hosts."""
 
@@ -192,7 +264,7 @@ class VariablesTest(unittest.TestCase):
             (HostCapacity("", Capacity(2), 2, there=True), HostCapacity("b", Capacity(2), 2))
         )
         own, other = Host("a", "::1", 1, 2, 2, own=True), Host("b", "::1", 3, 4, 2)
-        hosts = OtherHosts((own, other), shared, {}, [], [])
+        hosts = OtherHosts((own, other), shared, NO_KEY, [], [])
         alone, both = {EnvVar.HOSTS: ""}, {EnvVar.HOSTS: to_text([own, other])}
         for ranks, least, expected in ((1, 1, alone), (2, 1, alone), (2, 2, both), (3, 1, both)):
             with self.subTest(ranks=ranks, least=least):
@@ -205,7 +277,7 @@ class VariablesTest(unittest.TestCase):
         own = HostCapacity("", Capacity(8, accelerators=2), 8, there=True)
         shared = SharedCapacity((own, HostCapacity("b", Capacity(8), 8)))
         pair = (Host("a", "::1", 1, 2, 8, own=True), Host("b", "::1", 3, 4, 8))
-        hosts, notices = OtherHosts(pair, shared, {}, [], []), list[str]()
+        hosts, notices = OtherHosts(pair, shared, NO_KEY, [], []), list[str]()
         unit = of_id("m.T.t", "m", demand=Demand(ranks=4, accelerators=4))
         small = of_id("m.T.s", "m", demand=Demand(ranks=2, accelerators=2))
         self.assertEqual((hosts.awaited([small]), hosts.awaited([small, unit])), (False, True))
@@ -214,7 +286,7 @@ class VariablesTest(unittest.TestCase):
             self.assertFalse(hosts.awaited([unit]))
             found = from_text(hosts.variables([unit])[EnvVar.HOSTS])
             self.assertEqual([(host.slots, host.accelerators) for host in found], [(2, 2), (2, 2)])
-            fresh = OtherHosts(pair, shared, {}, [], [])
+            fresh = OtherHosts(pair, shared, NO_KEY, [], [])
             fresh.heed(HostUnusable("b", "no driver"), workers, notices.append)
         self.assertFalse(fresh.awaited([unit]))
         self.assertEqual(notices, ["host b runs no whole tests: no driver"])

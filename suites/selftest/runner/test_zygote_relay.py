@@ -10,6 +10,7 @@ import unittest
 from harness.hosts.agent_session import Link
 from harness.hosts.connection import Connection
 from harness.hosts.hosts import Host
+from harness.hosts.lost_hosts import LostHosts
 from harness.hosts.messages import (
     ZYGOTE,
     Claim,
@@ -46,7 +47,7 @@ class RelayTest(unittest.TestCase):
             self.addCleanup(end.close)
             end.settimeout(LONG_S)
         link = Link(Host("a", "127.0.0.1", 1, 2, 2), Connection(near), SHIFT_S)
-        relay = ZygoteRelay(far, link, LONG_S)
+        relay = ZygoteRelay(far, link, LONG_S, LostHosts("/nonexistent/key"))
         thread = threading.Thread(target=relay.run, args=(START,))
         thread.start()
         self.addCleanup(thread.join)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
+import tempfile
 import threading
 import unittest
 from dataclasses import replace
@@ -11,6 +13,7 @@ from harness.errors import LaunchError
 from harness.hosts.agent_session import Link
 from harness.hosts.connection import Connection
 from harness.hosts.hosts import Host
+from harness.hosts.lost_hosts import AGAIN_S, LostHosts
 from harness.hosts.messages import (
     Began,
     Data,
@@ -22,7 +25,7 @@ from harness.hosts.messages import (
 )
 from harness.protocol import HostLost, Launch, ModuleRef
 from harness.protocol import decode as decode_protocol
-from harness.ranks.hosts.relay import Relay
+from harness.ranks.hosts.relay import Relay, reach
 from harness.ranks.processes.rank_set import RankSet
 from harness.wire import framed, recv_frame, socket_pair
 
@@ -91,6 +94,44 @@ class HostTest(unittest.TestCase):
         assert isinstance(message, HostLost)
         self.assertEqual(message.ranks, [0])
         self.assertIn("host a was lost: it sent what is no message", message.why)
+
+
+class ReachTest(unittest.TestCase):
+    """A host that stalls: the kernel takes connections, and nobody answers."""
+
+    def setUp(self) -> None:
+        self.undo = contextlib.ExitStack()
+        self.addCleanup(self.undo.close)
+        self.listener = self.undo.enter_context(socket.create_server(("127.0.0.1", 0)))
+        self.listener.setblocking(False)
+        self.host = Host("a", "127.0.0.1", self.listener.getsockname()[1], 1, 2)
+        self.now_s = 1000.0
+        self.key_file = f"{self.undo.enter_context(tempfile.TemporaryDirectory())}/key"
+
+    def reach(self, patience_s: float) -> str:
+        """What a new process says of the host, for which it would wait so long."""
+        links, lost = reach([self.host], KEY, patience_s, LostHosts(self.key_file, lambda: self.now_s))
+        self.assertEqual(links, [])
+        return lost["a"]
+
+    def dialled(self) -> int:
+        """How often the host was dialled since the last call."""
+        count = 0
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                self.listener.accept()[0].close()
+                count += 1
+        return count
+
+    def test_dialled_once(self) -> None:
+        """The first process waits for it, the next ones do not, until it is to be asked again."""
+        said = self.reach(0.2)
+        self.assertIn("host a was lost: ", said)
+        self.assertEqual(self.dialled(), 1)
+        self.assertEqual((self.reach(LONG_S), self.dialled()), (said, 0))
+        self.now_s += AGAIN_S
+        self.assertEqual((self.reach(0.2), self.dialled()), (said, 1))
+        self.assertEqual((self.reach(LONG_S), self.dialled()), (said, 0))
 
 
 if __name__ == "__main__":
