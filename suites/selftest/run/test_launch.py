@@ -98,11 +98,11 @@ class PassTest(ScriptCase):
             atexit.register(print, "atexit")
             print(sys.argv, sys.path[0], __file__)
             assert type(pickle.loads(pickle.dumps(Thing()))) is Thing
+            child = os.fork()  # before there is a thread: Python 3.12 warns of forks beside one
+            if child == 0: os._exit(7)
             gate = threading.Event()
             threading.Thread(target=lambda: (gate.wait(), print("thread"))).start()
             threading._register_atexit(gate.set)  # so that it ends only when Python waits for it
-            child = os.fork()
-            if child == 0: os._exit(7)
             print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), repr(sys.stdin.read()))
             print("to stderr", file=sys.stderr)
             sys.exit()
