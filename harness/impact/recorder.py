@@ -2,7 +2,8 @@
 
 A file is noted when a function of it is called for the first time in a test: by an event of
 ``sys.monitoring`` from Python 3.12 on, which is disabled once it has come; before that by a profile function.
-What modules execute while they are imported is not noted.
+What modules execute while they are imported is not noted. Of compiled functions dynamo traces the code, which then
+never runs: that is noted as it is traced (``dynamo_tracing.py``).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from harness.impact import dynamo_tracing
 from harness.impact.notes import Notes
 from harness.impact.running_test import noted, running_test
 from harness.settings import EnvVar
@@ -63,13 +65,17 @@ def during(name: str) -> Iterator[None]:
 
 
 def _executed(notes: Notes, below: tuple[str, ...]) -> Callable[[types.CodeType], bool]:
+    watched = False
+
     def executed(code: types.CodeType) -> bool:
         """Notes the file of a function that begins to run; False where the code is no function's."""
+        nonlocal watched
         if not code.co_flags & inspect.CO_OPTIMIZED:
             return False
         file = code.co_filename
         if file.startswith(below) and file.endswith(".py") and (test := running_test()):
             notes.add(test, os.fsencode(file))
+            watched = watched or dynamo_tracing.watch(executed)
         return True
 
     return executed
@@ -95,19 +101,13 @@ def _profile(executed: Callable[[types.CodeType], bool]) -> Callable[[], None]:
     """Calls ``executed`` at the first call into each file, in every thread; returns what begins anew."""
     files: set[str] = set()
 
+    hidden = False
+
     def called(frame: types.FrameType, event: str, argument: object) -> None:
+        nonlocal hidden
         if event == "call" and frame.f_code.co_filename not in files and executed(frame.f_code):
             files.add(frame.f_code.co_filename)
-            if hidden:
-                hide()
-
-    hidden = [called.__code__]
-
-    def hide() -> None:
-        """Dynamo would compile the profile function, where it is called with a tensor."""
-        skip: Any = getattr(sys.modules.get("torch._dynamo.eval_frame"), "skip_code", None)
-        while skip is not None and hidden:
-            skip(hidden.pop())
+            hidden = hidden or dynamo_tracing.hide(called.__code__)
 
     def renew_files() -> None:
         files.clear()
