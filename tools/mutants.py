@@ -10,7 +10,8 @@ execute each fault. Then the suite runs once with each fault, planted in every w
 can be watched, only with the tests that would execute it. A test is concerned if it executed the fault in
 that run, or if it failed in it and would have executed it. A concerned test that passed is a survivor; it is
 explained if SURVIVORS in the same file gives a reason. ``--baseline DIR`` keeps the first run in DIR, or
-takes it from there.
+takes it from there. ``--check-selection`` only compares which tests would execute each fault with those that
+``run_tests.py --affected-by`` runs for the file that it changes.
 """
 
 from __future__ import annotations
@@ -28,14 +29,19 @@ if __package__ in (None, ""):  # started by its path: the tree is not on sys.pat
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from harness.errors import HarnessError, UsageError
+from harness.impact import impact_map
+from harness.impact.files import roots_of
+from harness.impact.impact_map import ImpactMap
 from harness.outcomes import Status
 from harness.record import TestRecord
-from harness.runner import journal
+from harness.runner import affected_tests, journal
 from harness.runner.exit_codes import ExitCode
 from harness.settings import EnvVar
 from suites import planting
 from suites.planting import EVERY, Faults, Marks, Mutant
 from tools import planted_run
+from tools.fault_selection import fault_selection
+from tools.patched_files import patched_files
 
 # The percentage of concerned tests that must fail.
 WANTED_RATE = 95
@@ -48,6 +54,7 @@ GRACE_S = 0.3
 EXIT_CODES = f"""exit codes:
   0  at least {WANTED_RATE} % of the concerned tests failed, and there is a reason for each of the others
   1  too many survivors, or one without a reason, or a fault that no test executes
+     --check-selection: a test that executes a fault would not run
   2  a wrong argument, or a suite whose mutants cannot be used
   3  without a fault some tests fail (and no --keep-going), or a run did not come to its end"""
 
@@ -95,6 +102,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             runs = Runs(
                 options, faults, Path(options.baseline or Path(temporary, "baseline")), Path(temporary)
             )
+            if options.check_selection is not None:
+                return _check_selection(chosen, runs, impact_map.read(options.check_selection))
             return _report([*_verdicts(faults, chosen, runs)])
     except UsageError as error:
         print(f"mutants: {error}", file=sys.stderr)
@@ -125,6 +134,9 @@ def _parser() -> argparse.ArgumentParser:
         help="deadline of a test under a fault (default: four times the slowest without one, at least "
         f"{TIMEOUT_S:g})")  # fmt: skip
     add("--baseline", metavar="DIR", help="keep the run without a fault in DIR, or take it from there")
+    add("--check-selection", metavar="MAP", nargs="?", type=Path, const=affected_tests.of_suites(),
+        help="compare the tests that would execute each fault with what MAP selects for its file "
+        "(default: the map of the suites), and plant nothing")  # fmt: skip
     add("--keep-going", action="store_true", help="leave out tests that fail without a fault, and go on")
     return parser
 
@@ -207,6 +219,25 @@ def _records(directory: Path) -> list[TestRecord]:
     if contents.ended not in (ExitCode.OK, ExitCode.FAILED):
         raise RunFailed(f"the run in {directory} did not come to its end; remove the directory")
     return list(contents.records)
+
+
+# -- selecting
+
+
+def _check_selection(chosen: Sequence[Mutant], runs: Runs, impact: ImpactMap) -> int:
+    if not impact.tests:
+        raise UsageError("--check-selection: there is no map")
+    passing, watched = runs.baseline()
+    roots = roots_of(planted_run.ROOT, planted_run.ROOT)
+    found = []
+    for mutant in chosen:
+        names = [name for path in patched_files(mutant) if (name := roots.name(path)) is not None]
+        found.append(fault_selection(mutant.name, names, impact, passing, watched.of(mutant.name)))
+        print(found[-1].text, flush=True)
+    python = [each for each in found if each.files]
+    missed = sum(len(each.missed) for each in found)
+    print(f"{len(found)} mutants, {len(python)} of them in Python; {missed} times a test would not run")
+    return 1 if missed else 0
 
 
 # -- judging

@@ -6,13 +6,13 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from harness.impact.changes import Change
-from harness.impact.impact_map import ImpactMap
+from harness.impact.known_tests import HARNESS, KnownTests
 from harness.report.text import count
 
 # Files whose code is in every test, though none calls it.
 EVERYWHERE = ("conftest.py", "setup.py", "sitecustomize.py")
 # Packages that tests' processes have imported before any test; what their modules execute then is not known.
-IMPORTED_BEFORE = ("torch/", "harness/")
+IMPORTED_BEFORE = ("torch/", HARNESS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,23 +25,22 @@ class Decision:
 
 def decide(
     changes: Sequence[Change],
-    known: ImpactMap,
-    changed: Collection[str],
+    known: KnownTests,
     torch: str,
     tests: Collection[str],
     importing: Callable[[str], Collection[str]],
 ) -> Decision:
     """Which of ``tests`` to run. ``torch`` is the release here.
 
-    ``changed`` are the files that have changed since the map was recorded, whoever asks: what the tests that
-    executed them execute now is not known, so they run.
-    ``importing(file)`` gives the tests whose modules import a file of the project, directly or through others
-    of its files.
+    What the tests execute now that executed a file which has changed since is not known, so they run,
+    whoever asks. ``importing(file)`` gives the tests whose modules import a file of the project, directly or
+    through others of its files.
     """
-    if why := _unusable(known, torch):
+    if why := _unusable(known, torch, tests):
         return Decision(None, f"all tests run: {why}")
     new = {test for test in tests if test not in known.tests}
-    affected = new.union(*map(known.executing, changed))
+    changed = known.changed_for([change.file for change in changes])
+    affected = new.union(*changed.values())
     for change in changes:
         found = known.executing(change.file)
         if why := _unknowable(change):
@@ -57,16 +56,18 @@ def decide(
     words = f"{len(selected)} of {count(len(tests), 'test')} can be affected by {files}"
     if new:
         words += f", {len(new)} of them not in the map yet"
-    if further := set(changed) - {change.file for change in changes}:
+    if further := changed.keys() - {change.file for change in changes}:
         words += f"; {count(len(further), 'file')} changed since the map was recorded: counted as changed"
     return Decision(frozenset(selected), words)
 
 
-def _unusable(known: ImpactMap, torch: str) -> str:
-    """Why a map cannot be used; "" where it can."""
-    if not known.tests:
-        return "there is no map yet; --record-map makes one"
-    return f"the map is of torch {known.torch}, here is {torch}" if known.torch != torch else ""
+def _unusable(known: KnownTests, torch: str, tests: Collection[str]) -> str:
+    """Why nothing is known of these tests; "" where something is."""
+    if known.torch != torch:
+        return f"the map is of torch {known.torch}, here is {torch}; --record-map makes one"
+    if known.tests.keys().isdisjoint(tests):
+        return "there is no map of them yet; --record-map makes one"
+    return ""
 
 
 def _unknowable(change: Change) -> str:

@@ -1,4 +1,14 @@
-"""``ImpactMap``: the files that each test executes, in one compressed file."""
+"""``ImpactMap``: the files that each test executes, in one compressed file.
+
+The file is JSON in gzip (``zcat impact.json.gz``), and of one map always the same::
+
+    {"version": 1, "torch": "2.13.0",
+     "digests": {"suites/c10d/test_stores.py": "0b1f2c3d", "torch/functional.py": ...},  sorted
+     "tests": {"suites.c10d.test_stores.FileStoreTest.test_add": [0, 1, 5], ...}}        sorted
+
+A digest is the first digits of SHA-256. A test's files are numbers of ``digests``, each said by how much it
+is over the one before: 0, 1 and 6 here.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +26,8 @@ from harness.errors import UsageError
 
 # Another number is another form, which is not read.
 VERSION = 1
+# Its name in a state directory, in a run's directory, and beside the suites.
+NAME = "impact.json.gz"
 # Hexadecimal digits of a file's digest.
 DIGITS = 8
 
@@ -30,10 +42,6 @@ class ImpactMap:
     torch: str = ""
     tests: Mapping[str, frozenset[str]] = field(default_factory=dict)
     digests: Mapping[str, str] = field(default_factory=dict)
-
-    def executing(self, file: str) -> set[str]:
-        """The tests that execute functions of a file."""
-        return {test for test, files in self.tests.items() if file in files}
 
     def write(self, path: Path) -> None:
         """Writes the map; the same map is always the same file."""
@@ -113,6 +121,19 @@ def _files(tests: Mapping[str, frozenset[str]]) -> frozenset[str]:
 def changed_since(known: ImpactMap, digest: Callable[[str], str]) -> frozenset[str]:
     """The files that have changed since the map was recorded; ``digest`` gives a file's digest now."""
     return frozenset(file for file, before in known.digests.items() if digest(file) != before)
+
+
+def joined(maps: Iterable[ImpactMap]) -> ImpactMap:
+    """One map of those of shards, oldest first, which are of one release of torch.
+
+    A test that executed a file which a later shard found changed is left out: it is as good as not recorded.
+    """
+    whole = ImpactMap()
+    for each in maps:
+        both = whole.digests.keys() & each.digests.keys()
+        changed = frozenset(file for file in both if whole.digests[file] != each.digests[file])
+        whole = merged(whole, changed, each, lambda test: True)
+    return whole
 
 
 def merged(

@@ -2,8 +2,8 @@
 
 A file is noted when a function of it is called for the first time in a test: by an event of
 ``sys.monitoring`` from Python 3.12 on, which is disabled once it has come; before that by a profile function.
-What modules execute while they are imported is not noted. Of compiled functions dynamo traces the code, which then
-never runs: that is noted as it is traced (``dynamo_tracing.py``).
+What modules execute while they are imported is not noted. A function that dynamo traces into another never
+runs: it is noted as it is traced (``dynamo_tracing.py``).
 """
 
 from __future__ import annotations
@@ -70,12 +70,12 @@ def _executed(notes: Notes, below: tuple[str, ...]) -> Callable[[types.CodeType]
     def executed(code: types.CodeType) -> bool:
         """Notes the file of a function that begins to run; False where the code is no function's."""
         nonlocal watched
+        watched = watched or dynamo_tracing.watch(executed)
         if not code.co_flags & inspect.CO_OPTIMIZED:
             return False
         file = code.co_filename
         if file.startswith(below) and file.endswith(".py") and (test := running_test()):
             notes.add(test, os.fsencode(file))
-            watched = watched or dynamo_tracing.watch(executed)
         return True
 
     return executed

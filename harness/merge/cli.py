@@ -9,10 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.errors import UsageError
+from harness.impact import impact_map
+from harness.impact.impact_map import ImpactMap
 from harness.merge import agreement
 from harness.merge.conformance import conformance_of
 from harness.merge.merged import Merged, absent_text, merged
-from harness.merge.parts import read_parts
+from harness.merge.parts import Part, read_parts
 from harness.merge.write import write
 from harness.report.console_lines import closing_lines
 from harness.report.summary import Summary, summarise
@@ -41,13 +43,19 @@ def main(words: Sequence[str], prog: str) -> int:
         directory = Path(options.report_dir)
         if directory.resolve() in {part.directory.resolve() for part in parts}:
             raise UsageError(f"--report-dir {directory} is one of the runs: name another directory")
-        write(whole, summary, directory, conformance_of(parts, whole.info, summary))
+        write(whole, summary, directory, conformance_of(parts, whole.info, summary), impact_of(parts))
     except UsageError as error:
         print(f"{prog}: error: {error}", file=sys.stderr)
         return ExitCode.USAGE
     run_directory.state(os.environ, Path.cwd()).remember(directory)
     _show(whole, summary)
     return summary.exit_code
+
+
+def impact_of(parts: Sequence[Part]) -> ImpactMap | None:
+    """The map of which files the tests of all parts execute; None where no part has one."""
+    files = [file for part in parts if (file := part.directory / impact_map.NAME).is_file()]
+    return impact_map.joined(map(impact_map.read, files)) if files else None
 
 
 def summary_of(whole: Merged) -> Summary:
@@ -86,8 +94,8 @@ def _parser(prog: str) -> argparse.ArgumentParser:
         prog=prog,
         description="Make one run of the directories that its shards have written "
         "(run_tests.py --report-dir), in any order: one journal, results.jsonl, junit.xml, report.html, "
-        "trace.json, timings.json and last-failed.txt, and conformance.json, .html and .md where they have "
-        "those. Where "
+        "trace.json, timings.json and last-failed.txt, and conformance.json, .html and .md, and "
+        "impact.json.gz, where they have those. Where "
         "a shard was run several times, the newest result of each test counts; one that passed after it had "
         "failed is flaky. Afterwards --last-failed and --resume=OUT go on from the whole.",
         epilog=EPILOG,

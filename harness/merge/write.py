@@ -4,6 +4,7 @@ journal.jsonl                   what ``--resume=OUT`` and ``--last-failed`` go o
 results.jsonl, junit.xml, report.html    as one run would have written them
 trace.json                      the same, with worker 1 of shard 2 as ``2.1``, by the hosts' clocks
 timings.json                    the seconds of these tests, for ``--timings`` and ``tools/update_timings.py``
+impact.json.gz                  the files that tests execute, where the shards ran with ``--record-map``
 conformance.json, .html, .md    the cells of all shards, where those have reports about a target
 last-failed.txt                 a line for each test that failed, as ``run_tests.py`` takes it; empty for none
 """
@@ -16,6 +17,8 @@ from pathlib import Path
 from harness.conformance import reporter
 from harness.conformance.document import Conformance
 from harness.errors import UsageError
+from harness.impact import impact_map
+from harness.impact.impact_map import ImpactMap
 from harness.merge.merged import Merged
 from harness.report.base import RunInfo
 from harness.report.files import write_whole
@@ -31,10 +34,17 @@ TIMINGS = "timings.json"
 LAST_FAILED = "last-failed.txt"
 
 
-def write(merged: Merged, summary: Summary, directory: Path, conformance: Conformance | None = None) -> None:
+def write(
+    merged: Merged,
+    summary: Summary,
+    directory: Path,
+    conformance: Conformance | None = None,
+    impact: ImpactMap | None = None,
+) -> None:
     """Writes all files into the directory, with those about the target where there is a report about one.
 
-    UsageError where that is impossible, or a run is going on there.
+    ``impact`` is the map of which files the tests execute, where there is one. UsageError where the files
+    cannot be written, or a run is going on there.
     """
     info = merged.info
     try:
@@ -51,6 +61,8 @@ def write(merged: Merged, summary: Summary, directory: Path, conformance: Confor
             write_whole(directory / name, text)
         if conformance is not None:
             reporter.write(conformance, directory)
+        if impact is not None:
+            impact.write(directory / impact_map.NAME)
     except OSError as error:
         raise UsageError(f"--report-dir {directory} cannot be written: {error.strerror or error}") from None
 

@@ -1,11 +1,13 @@
 """``--changed``, ``--affected-by``, ``--record-map``: a run of what a change can affect, and the map for it.
 
-The map is ``impact.json.gz`` in the state directory. A run with ``--record-map`` replaces what it says of the
-tests that passed, and leaves out tests that are gone or whose files have changed since.
+The map is ``impact.json.gz`` in the state directory; of tests that it lacks, the map beside the suites
+counts. A run with ``--record-map`` replaces what the first says of the tests that passed, and leaves out
+tests that are gone or whose files have changed since. Its own directory gets a map of its tests alone.
 """
 
 from __future__ import annotations
 
+import functools
 import shutil
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
@@ -17,7 +19,9 @@ from harness.impact import changes, files, impact_map, notes, project_imports, r
 from harness.impact.changes import Change
 from harness.impact.decision import Decision, decide
 from harness.impact.files import Roots
+from harness.impact.known_tests import known_tests
 from harness.record import TestRecord
+from harness.runner import run_directory
 from harness.runner.collection import Selected
 from harness.runner.invocation import Invocation
 from harness.runner.module_names import import_root
@@ -77,10 +81,15 @@ def _decision(
         names = {name for name, source in modules.items() if path in imports.reached(source)}
         return [unit.id for unit in units if unit.module in names]
 
-    known = impact_map.read(invocation.state.impact_map)
-    changed = impact_map.changed_since(known, _digest(roots))
+    maps = map(impact_map.read, (invocation.state.impact_map, of_suites()))
+    known = known_tests(maps, _torch(), functools.cache(_digest(roots)))
     # A stand-in for a module that does not import has no record, and runs.
-    return decide(found, known, changed, _torch(), [unit.id for unit in units], importing)
+    return decide(found, known, _torch(), [unit.id for unit in units], importing)
+
+
+def of_suites() -> Path:
+    """The map that comes with the suites."""
+    return suites_root() / "suites" / impact_map.NAME
 
 
 def _digest(roots: Roots) -> Callable[[str], str]:
@@ -110,13 +119,16 @@ def recording(invocation: Invocation, directory: Path | None) -> dict[str, str]:
     """The variables of workers by which what tests execute is noted; none where nobody asks for it.
 
     UsageError where it cannot be: for a run without a directory, over several hosts, or where the map that it
-    would add to is none.
+    would add to is none, or cannot be written.
     """
     if not invocation.options.record_map:
         return {}
     if directory is None or invocation.options.hosts is not None:
         raise UsageError("--record-map takes a run on this host alone, with a directory for its files")
+    run_directory.check_writable(invocation.state.path, "--record-map: the state directory")
     impact_map.read(invocation.state.impact_map)
+    if invocation.options.resume is None:
+        (directory / impact_map.NAME).unlink(missing_ok=True)  # of a run that was here before
     executed = directory.resolve() / EXECUTED
     shutil.rmtree(executed, ignore_errors=True)
     executed.mkdir(parents=True)
@@ -138,6 +150,8 @@ def keep(
         notes.read(executed), passed, lambda path: roots.name(Path(path)), _digest(roots), _torch()
     )
     still = {test for tests in there.values() for test in tests}
+    of_run = directory / impact_map.NAME
+    impact_map.joined([impact_map.read(of_run), found]).write(of_run)
     path = invocation.state.impact_map
     old = impact_map.read(path)
     changed = impact_map.changed_since(old, _digest(roots))

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import UsageError
+from harness.impact import impact_map
 from harness.runner import bazel, journal
 from harness.settings import STATE_DIRECTORY, EnvVar
 
@@ -47,7 +48,7 @@ class StateDirectory:
     @property
     def impact_map(self) -> Path:
         """The file with the files that tests execute."""
-        return self.path / "impact.json.gz"
+        return self.path / impact_map.NAME
 
     def latest(self) -> Path | None:
         """The directory of the last run; None where it is unknown or has been removed."""
@@ -97,12 +98,12 @@ def state(environ: Mapping[str, str], cwd: Path) -> StateDirectory:
     return StateDirectory(base / (environ.get(EnvVar.STATE_DIR) or STATE_DIRECTORY))
 
 
-def check_writable(directory: Path) -> None:
-    """Makes a directory that the user named, before the first test; UsageError where it cannot be written."""
+def check_writable(directory: Path, name: str = "--report-dir") -> None:
+    """Makes a directory, before the first test; UsageError, with its name, where it cannot be written."""
     probe = directory / f".probe-{os.getpid()}"
     try:
         directory.mkdir(parents=True, exist_ok=True)
         probe.touch()
         probe.unlink()
     except OSError as error:
-        raise UsageError(f"--report-dir {directory} cannot be written: {error.strerror}") from None
+        raise UsageError(f"{name} {directory} cannot be written: {error.strerror}") from None

@@ -173,7 +173,7 @@ TABLE = (
         ),
     ),
     # Reads the directories of runs, and writes one as a run does.
-    Part("merge", ("merge",), ("values", "report", "conformance", "runner")),
+    Part("merge", ("merge",), ("values", "report", "conformance", "impact", "runner")),
     # Tries on ranks, as a script's, what a backend can do, and writes a target.
     Part(
         "target_draft",

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import unittest
+from dataclasses import replace
 
 from harness.impact.changes import Change
 from harness.impact.decision import decide
-from harness.impact.impact_map import ImpactMap
+from harness.impact.known_tests import KnownTests
 
 SUMS, MODEL, FSDP = "app/sums.py", "app/model.py", "torch/distributed/fsdp/api.py"
-KNOWN = ImpactMap(
+RANK = "harness/ranks/rank.py"
+KNOWN = KnownTests(
     "2.13",
-    {"t.A.add": frozenset({SUMS, FSDP}), "t.A.mul": frozenset({SUMS}), "u.B.fit": frozenset({MODEL})},
+    {
+        "t.A.add": frozenset({SUMS, FSDP}),
+        "t.A.mul": frozenset({SUMS, RANK}),
+        "u.B.fit": frozenset({MODEL}),
+    },
 )
 TESTS = (*KNOWN.tests, "u.B.new")
 IMPORTING = {SUMS: ("t.A.add", "t.A.mul"), MODEL: ("u.B.fit", "u.B.new"), "app/plain.py": ("t.A.add",)}
@@ -22,7 +28,8 @@ class DecideTest(unittest.TestCase):
 
     def decide(self, *changes: Change, changed: tuple[str, ...] = ()) -> tuple[str, str]:
         """The names of the tests to run, "all", and the words."""
-        decision = decide(changes, KNOWN, changed, "2.13", TESTS, lambda file: IMPORTING.get(file, ()))
+        known = replace(KNOWN, changed={file: frozenset(KNOWN.executing(file)) for file in changed})
+        decision = decide(changes, known, "2.13", TESTS, lambda file: IMPORTING.get(file, ()))
         tests = "all" if decision.tests is None else " ".join(sorted(decision.tests))
         return tests, decision.words
 
@@ -67,6 +74,13 @@ class DecideTest(unittest.TestCase):
         self.assertEqual(tests, "t.A.add u.B.fit u.B.new")
         self.assertIn("; 1 file changed since the map was recorded: counted as changed", words)
 
+    def test_changed_harness(self) -> None:
+        """A file of the harness that has changed since counts where one is asked for, and then alone."""
+        for file, tests in ((FSDP, "t.A.add u.B.new"), ("harness/cases/base.py", "all")):
+            self.assertEqual(self.decide(Change(file, inside=True), changed=(RANK,))[0], tests)
+        mixed = self.decide(Change(FSDP, inside=True), Change(RANK, inside=True), changed=(RANK, MODEL))
+        self.assertEqual(mixed[0], "t.A.add t.A.mul u.B.fit u.B.new")
+
     def test_words(self) -> None:
         """They say how many tests of how many, and how many for want of a record."""
         said = "2 of 4 tests can be affected by app/model.py, 1 of them not in the map yet"
@@ -74,9 +88,13 @@ class DecideTest(unittest.TestCase):
         self.assertIn("by 0 changed files", self.decide()[1])
 
     def test_no_map(self) -> None:
-        """Without a map, or with one of another release of torch, all tests run."""
-        for known, words in ((ImpactMap(), "no map yet"), (ImpactMap("2.12", KNOWN.tests), "of torch 2.12")):
-            decision = decide((), known, (), "2.13", TESTS, lambda file: ())
+        """Without a map of these tests, or with one of another release of torch, all tests run."""
+        for known, words in (
+            (KnownTests("2.13"), "no map of them yet"),
+            (replace(KNOWN, tests={"suites.c10d.a": frozenset({FSDP})}), "no map of them yet"),
+            (KnownTests("2.12"), "of torch 2.12, here is 2.13"),
+        ):
+            decision = decide((), known, "2.13", TESTS, lambda file: ())
             self.assertIsNone(decision.tests)
             self.assertIn(words, decision.words)
 

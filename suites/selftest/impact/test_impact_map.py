@@ -107,6 +107,16 @@ class MergedTest(unittest.TestCase):
         new = ImpactMap("2.14", {"m.T.z": frozenset({A})}, {A: "4"})
         self.assertEqual(impact_map.merged(MAP, frozenset(), new, lambda test: True), new)
 
+    def test_joined(self) -> None:
+        """Of shards, a later one goes before; tests are left out whose files it found changed."""
+        later = ImpactMap("2.13", {"m.T.x": frozenset({C}), "m.T.z": frozenset({A})}, {A: "1", C: "9"})
+        joined = impact_map.joined([MAP, later])
+        self.assertEqual(joined, later)  # y executed C as it was
+        same = ImpactMap("2.13", later.tests, {A: "1", C: "3"})
+        y = "m.T.y[1.5]"
+        self.assertEqual(impact_map.joined([MAP, same]).tests, {**same.tests, y: MAP.tests[y]})
+        self.assertEqual(impact_map.joined([MAP]), MAP)
+
     def test_changed_since(self) -> None:
         """A file whose digest is another has changed, and one that cannot be read."""
         with tempfile.TemporaryDirectory() as directory:

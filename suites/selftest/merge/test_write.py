@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+from harness.impact import impact_map
 from harness.merge.cli import summary_of
 from harness.merge.merged import merged
 from harness.merge.write import write
@@ -122,7 +123,9 @@ class BesideOneRunTest(unittest.TestCase):
         options = ("test_kinds", "test_broken", "--reruns", "1", "--report", "html", "--trace", "--jobs", "1")
         for name, more in [("whole", ()), *((f"part-{n}", ("--shard", f"{n}/3")) for n in (1, 2, 3))]:
             flaky = str(cls.root / f"flaky-{name}")
-            cls.finished = runs.run_tests(cls.root, *options, *more, "--report-dir", name, FLAKY=flaky)
+            cls.finished = runs.run_tests(
+                cls.root, *options, *more, "--record-map", "--report-dir", name, FLAKY=flaky
+            )
         cls.merged = runs.run_tests(cls.root, "merge", "part-1", "part-2", "part-3", "--report-dir", "merged")
 
     root: Path
@@ -188,6 +191,17 @@ class BesideOneRunTest(unittest.TestCase):
         self.assertIsNone(warning)
         tests = {name.rpartition(".")[2] for name in found.tests}
         self.assertEqual(tests, {"test_pass", "test_skip", "test_expected", "test_flaky"})
+
+    def test_impact(self) -> None:
+        """The map of which files tests execute has those of all shards, each of which has a part."""
+        whole, made, *parts = (
+            impact_map.read(self.root / name / impact_map.NAME)
+            for name in ("whole", "merged", "part-1", "part-2", "part-3")
+        )
+        self.assertEqual(made, whole)
+        self.assertEqual(made.tests.keys(), set().union(*(part.tests for part in parts)))
+        self.assertTrue(all(len(part.tests) < len(whole.tests) for part in parts))
+        self.assertIn("test_kinds.py", made.tests["test_kinds.A.test_pass"])
 
 
 class WriteTest(unittest.TestCase):

@@ -201,7 +201,7 @@ class ProcessTest(RepositoryCase):
         self.write("test_plain", PLAIN)
         tests, words = self.listed("--changed")
         self.assertEqual(len(tests), 4)
-        self.assertIn("all tests run: there is no map yet; --record-map makes one", words)
+        self.assertIn("all tests run: there is no map of them yet; --record-map makes one", words)
         self.recorded()
         (self.directory / "app" / "a.cpp").touch()
         tests, words = self.listed("--changed")

@@ -14,6 +14,7 @@ from pathlib import Path
 from unittest import mock
 
 from harness.errors import UsageError
+from harness.impact.impact_map import ImpactMap
 from harness.outcomes import Status
 from harness.record import TestRecord
 from harness.settings import EnvVar
@@ -104,6 +105,26 @@ class Tool(unittest.TestCase):
         code, out, _ = self.run_tool("--keep-going", *arguments, environ=failing)
         self.assertEqual(code, 0, out)
         self.assertIn("1 of 1 concerned", out)
+
+    def test_selection(self) -> None:
+        """It names each test that executes a fault and that the map does not select for the fault's file."""
+        map_file = self.baseline.with_name("map")
+        arguments = ("--baseline", str(self.baseline), "--mutant=off_by_one", f"--check-selection={map_file}")
+        file, test = "suites/selftest/tools/planted/arithmetic.py", f"{TESTS}.PooledTest.test_unheeded"
+        known = {f"{TESTS}.SingleTest.test_one": frozenset({file})}
+        ImpactMap("", known, {file: ""}).write(map_file)
+        code, out, err = self.run_tool(*arguments)
+        self.assertEqual((code, err), (0, ""))
+        self.assertIn(f"off_by_one ({file}): 15 tests selected, among them 11 of 11 that execute it", out)
+        ImpactMap("", {**known, test: frozenset({"other.py"})}, {file: "", "other.py": ""}).write(map_file)
+        code, out, _ = self.run_tool(*arguments)
+        self.assertEqual(code, 1)
+        self.assertIn("14 tests selected, among them 10 of 11 that execute it", out)
+        self.assertIn(
+            f"    missed: {test}\n1 mutants, 1 of them in Python; 1 times a test would not run\n", out
+        )
+        map_file.unlink()
+        self.assertEqual(self.run_tool(*arguments)[0], 2)
 
     def test_no_test_of_that_name(self) -> None:
         code, _, err = self.run_tool("-k", "nothing_is_called_so")
