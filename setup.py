@@ -31,7 +31,7 @@ setup(
     packages=[*find_packages(include=["harness", "harness.*"]), *(f"{BUNDLED}.{name}" for name in SUITES)],
     package_dir={f"{BUNDLED}.suites": "suites"},
     package_data={
-        f"{BUNDLED}.suites": ["timings.json"],
+        f"{BUNDLED}.suites": ["timings.json", "impact.json.gz"],
         "harness": ["py.typed"],
         "harness.report": ["templates/*"],
         "harness.conformance": ["templates/*"],

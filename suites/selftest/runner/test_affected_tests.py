@@ -5,9 +5,19 @@ from __future__ import annotations
 import subprocess
 import unittest
 from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+from unittest import mock
 
+from harness import errors, record
 from harness.impact import impact_map
+from harness.impact.impact_map import ImpactMap
+from harness.runner import affected_tests
+from harness.runner.collection import Selected
+from harness.runner.unit import Unit
+from suites.selftest.runner import runs
 from suites.selftest.runner.runs import RunnerCase
+from suites.selftest.runner.test_invocation import invocation
 
 SUMS = "def add(a, b):\n    return a + b\n"
 OTHER = "LIMIT = 3\n\ndef times(a, b):\n    return a * b\n"
@@ -222,6 +232,27 @@ class ProcessTest(RepositoryCase):
             done = self.run_tests(".", *argv)
             self.assertEqual((done.code, done.records), (2, ()))
             self.assertIn(words, done.err)
+
+
+class OfSuitesTest(unittest.TestCase):
+    """The map beside the suites."""
+
+    def test_beside(self) -> None:
+        """It selects tests not recorded here; what it lacks, or whose files changed, runs too."""
+        directory = runs.new_directory(self)
+        path = directory / impact_map.NAME
+        asked = invocation("--affected-by", "harness/record.py", HARNESS_STATE_DIR=str(directory / "state"))
+        units = tuple(Unit(f"m.T.{name}", "m", "T", name) for name in "xyz")
+        files = {"harness/record.py": Path(record.__file__), "harness/errors.py": Path(errors.__file__)}
+        digests = {file: impact_map.digest_of(where) for file, where in files.items()}
+        tests = dict(zip(("m.T.x", "m.T.y"), (frozenset({file}) for file in files), strict=True))
+        torch = metadata.version("torch").partition("+")[0]
+        for changed, selected in (({}, "x z"), ({"harness/errors.py": "0"}, "x y z")):
+            ImpactMap(torch, tests, {**digests, **changed}).write(path)
+            with self.subTest(changed=changed), mock.patch.object(affected_tests, "of_suites", lambda: path):
+                found, words = affected_tests.narrowed(asked, Selected(units), {"m": directory / "m.py"})
+                self.assertEqual(" ".join(unit.method for unit in found.units), selected)
+                self.assertIn("of 3 tests can be affected by harness/record.py, 1 of them not in", words[0])
 
 
 if __name__ == "__main__":
