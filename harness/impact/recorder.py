@@ -2,8 +2,9 @@
 
 A file is noted when a function of it is called for the first time in a test: by an event of
 ``sys.monitoring`` from Python 3.12 on, which is disabled once it has come; before that by a profile function.
-What modules execute while they are imported is not noted. A function that dynamo traces into another never
-runs: it is noted as it is traced (``dynamo_tracing.py``).
+What is executed while modules are imported is not noted: whether a test imports one depends on what ran in its
+process before. A function that dynamo traces into another never runs: it is noted as it is traced
+(``dynamo_tracing.py``).
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ _SITE = str(Path(__file__).resolve().parent / "site")
 _ROOT = str(Path(__file__).resolve().parents[2])
 # The file of the directory that lists below what files are noted.
 _BELOW = "below"
+# The file of Python's functions that import modules.
+_IMPORT = "<frozen importlib._bootstrap>"
 # What begins to note each file once more in this process; empty where nothing is noted.
 _renew: list[Callable[[], None]] = []
 
@@ -64,6 +67,15 @@ def during(name: str) -> Iterator[None]:
         yield
 
 
+def _imports(frame: types.FrameType | None) -> bool:
+    """Whether a function runs because a module is being imported."""
+    while frame is not None:
+        if frame.f_code.co_filename == _IMPORT and frame.f_code.co_name == "_load_unlocked":
+            return True
+        frame = frame.f_back
+    return False
+
+
 def _executed(notes: Notes, below: tuple[str, ...]) -> Callable[[types.CodeType], bool]:
     watched = False
 
@@ -87,6 +99,8 @@ def _monitor(executed: Callable[[types.CodeType], bool]) -> Callable[[], None]:
     tool = 4  # one of those that PEP 669 leaves to tools without a name of their own
 
     def began(code: types.CodeType, offset: int) -> Any:
+        if _imports(sys._getframe(1)):
+            return None
         executed(code)
         return monitoring.DISABLE
 
@@ -105,7 +119,9 @@ def _profile(executed: Callable[[types.CodeType], bool]) -> Callable[[], None]:
 
     def called(frame: types.FrameType, event: str, argument: object) -> None:
         nonlocal hidden
-        if event == "call" and frame.f_code.co_filename not in files and executed(frame.f_code):
+        if event != "call" or frame.f_code.co_filename in files or _imports(frame):
+            return
+        if executed(frame.f_code):
             files.add(frame.f_code.co_filename)
             hidden = hidden or dynamo_tracing.hide(called.__code__)
 

@@ -17,6 +17,7 @@ from harness.settings import EnvVar
 MODULES = {
     "first": "def f(): return [1 for _ in '1']\nclass C:\n    def g(self): return 1\n",
     "second": "import first\ndef f(): return first.f()\n",
+    "late": "import first\nx = first.f()\nclass C:\n    y = first.C().g()\ndef f(): return 1\n",
     "data": "TABLE = {1: 2}\nclass D:\n    x = 1\n",
 }
 
@@ -53,20 +54,28 @@ class RecorderTest(RecordedCase):
     """The recorder of this Python: by ``sys.monitoring`` from 3.12 on, by a profile function before."""
 
     def test_by_test(self) -> None:
-        """Files are noted for each test whose functions they are; not those that it only imports, or has."""
+        """Files are noted for each test whose functions they are; what runs in an import is nobody's."""
         code = """
         import first
         first.f()
         with during("x"):
             import second, data
             second.f()
+        with during("imports"):
+            import late
+        with during("imports and calls"):
+            del sys.modules["late"]
+            import late
+            first.f()
+            late.f()
         first.f()
         with during("y"):
             first.C().g()
         with during("z"):
             pass
         """
-        self.assertEqual(self.recorded(code), {"x": {"first", "second"}, "y": {"first"}})
+        imports = {"imports and calls": {"first", "late"}}
+        self.assertEqual(self.recorded(code), {"x": {"first", "second"}, "y": {"first"}, **imports})
 
     def test_threads_and_forks(self) -> None:
         """Threads and forks of a test are the test's; a fork that goes on with another test says so."""
