@@ -2,9 +2,8 @@
 
     python tools/map_shares.py [MAP]
 
-A file's share is the recorded time (``suites/timings.json``) of the tests that execute it, of that of all tests
-in the map. Printed are the median of torch's files, how many have at most a quarter, and those that have the
-largest shares.
+A file's share is the recorded time (``suites/timings.json``) of the tests that execute it, of that of all
+tests in the map. Printed are the median of torch's files, how many have at most a quarter, and the largest.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 A file is noted when a function of it is called for the first time in a test: by an event of
 ``sys.monitoring`` from Python 3.12 on, which is disabled once it has come; before that by a profile function.
-What is executed while modules are imported is not noted: whether a test imports one depends on what ran in its
-process before. A function that dynamo traces into another never runs: it is noted as it is traced
+What is executed while modules are imported is not noted: whether a test imports one depends on what ran in
+its process before. A function that dynamo traces into another never runs: it is noted as it is traced
 (``dynamo_tracing.py``).
 """
 
