@@ -108,17 +108,6 @@ class RecorderTest(RecordedCase):
         """
         self.assertEqual(self.recorded(code).get("y"), {"first"})
 
-    def test_traced_by_dynamo(self) -> None:
-        """A function that dynamo traces into a compiled one is the test's, though it is never called."""
-        code = """
-        import torch
-        import first, second
-        run = torch.compile(lambda x: x + len(second.f()), backend="eager", fullgraph=True)
-        with during("x"):
-            run(torch.ones(1))
-        """
-        self.assertEqual(self.recorded(code), {"x": {"first", "second"}})
-
     def test_not_asked(self) -> None:
         """Without the variable, or when the run is over and its directory gone, nothing is noted."""
         code = "import first\nwith during('x'): first.f()"
