@@ -44,7 +44,7 @@ PAGES = {path.stem: path.read_text(encoding="utf-8") for path in (TREE / "docs")
 ARCHITECTURE = (TREE / "ARCHITECTURE.rst").read_text(encoding="utf-8")
 CONTRIBUTING = (TREE / "CONTRIBUTING.rst").read_text(encoding="utf-8")
 
-# One that stands for any, one that update_timings.py writes, and one that a run with --record-map has written.
+# One that stands for any; one that update_timings.py writes, and one of a run with --record-map.
 _MADE_UP_OR_WRITTEN = {"harness/a/b.py", "suites/timings.json", "suites/impact.json.gz"}
 
 
