@@ -1,6 +1,6 @@
 """Tries runs over two hosts with every engine that is here, beside the same run on one host.
 
-    python tools/hosts_trial.py [--engine NAME]... [--tests NAME...]
+    python tools/hosts_trial.py [--engine NAME...] [--tests NAME...]
 
 The hosts of torchrun, mpirun and ssh are network namespaces, each with an sshd; those of Slurm are its own.
 Each is started by the lines of docs/hosts.rst. Of each run it prints how many tests have the verdict they

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 
 from harness.agent.host_environment import Scratch, on_this_host, variables
@@ -59,7 +60,8 @@ class Session:
         self._spawn: Launcher | None = None
         self._launcher = ForkServerLauncher(fallback=self._spawning)
         self._launches: dict[int, HostedLaunch] = {}
-        self._adapted: dict[int, tuple[str, str]] = {}  # store and why no file is shared, by pooled launch
+        # The store, why no file is shared, and this host's own variables, by pooled launch.
+        self._adapted: dict[int, tuple[str, str, Mapping[str, str]]] = {}
         self._frames: dict[tuple[int, int], FrameReader] = {}  # of pooled ranks' channels
         self._scratch = Scratch()
         self._zygote: HostedZygote | None = None
@@ -183,6 +185,7 @@ class Session:
             request = on_this_host(
                 asked, self._scratch, message.token, self._address, message.hosts, message.store
             )
+            request = replace(request, environ={**request.environ, **message.environ})
             ranks = self._launcher.launch(request)
         except HarnessError as error:
             self._send(NotBegun(message.launch, str(error)))
@@ -190,7 +193,7 @@ class Session:
         number, here = message.launch, request.started_here
         if request.pooled:
             unshared = self._scratch.why_unshared(asked.scratch, message.token, message.hosts)
-            self._adapted[number] = (message.store, unshared)
+            self._adapted[number] = (message.store, unshared, message.environ)
         self._send(Began(number, ranks.pids))
         self._launches[number] = HostedLaunch(number, ranks, here, self._loop, self._send, self._shift_s)
 
@@ -206,12 +209,12 @@ class Session:
         for frame in reader.feed(message.payload):
             launch.give(message.rank, framed(self._adapt(frame, *known)))
 
-    def _adapt(self, frame: bytes, store: str, unshared: str) -> bytes:
+    def _adapt(self, frame: bytes, store: str, unshared: str, own: Mapping[str, str]) -> bytes:
         request = decode(frame) if frame[:1] == b"{" else None
         if not isinstance(request, Launch) or request.same_surroundings:
             return frame
         environ = variables(request.environ, self._launcher_environ, self._address, store, unshared)
-        return encode(replace(request, environ=environ))
+        return encode(replace(request, environ={**environ, **own}))
 
     @property
     def _launcher_environ(self) -> dict[str, str]:

@@ -16,6 +16,8 @@ class Host:
     """A host: its name, where its agent takes sessions, the port of its store, and what it has for tests.
 
     ``slots`` is how many ranks it takes before a test spans another host. ``own`` marks the controller's.
+    Of its accelerators a test's ranks see those that the environment variable ``variable`` says by the value
+    ``visible``; all where it is "".
     """
 
     name: str
@@ -27,6 +29,8 @@ class Host:
     memory_mb: int | None = None
     accelerators: int = 0
     own: bool = False
+    variable: str = ""
+    visible: str = ""
 
     @property
     def where(self) -> str:

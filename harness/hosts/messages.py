@@ -18,7 +18,7 @@ import enum
 import json
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, get_args
 
 from harness.errors import ProtocolError
@@ -104,6 +104,7 @@ class Begin:
     ``request`` is a ``protocol.Launch`` as text. ``token`` is what the file of that name in the launch's
     scratch directory holds, by which the agent knows whether it sees the same directory. ``hosts`` are all
     that the launch is on, ``store`` is the address of the store at which their ranks meet, "" for one host.
+    ``environ`` are variables that ranks of this host have otherwise than the request says.
     """
 
     launch: int
@@ -111,6 +112,7 @@ class Begin:
     token: str
     hosts: list[str]
     store: str
+    environ: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,7 +146,7 @@ def _run(
         workers = Workers(interrupts)
         looks.watched_by(workers.watch, workers.unwatch)
         setup = _setup(invocation, found, directory)
-        hosts = _other_hosts(invocation, setup, paths)
+        hosts = _other_hosts(invocation, found, setup, paths)
         if hosts is not None:
             stack.enter_context(hosts)
             setup = replace(setup, capacity=hosts.capacity)
@@ -160,7 +160,9 @@ def _run(
         return _drive(invocation, found, session, taken, reporters, record_keeper, interrupts, directory)
 
 
-def _other_hosts(invocation: Invocation, setup: Setup, paths: Sequence[str]) -> OtherHosts | None:
+def _other_hosts(
+    invocation: Invocation, found: Found, setup: Setup, paths: Sequence[str]
+) -> OtherHosts | None:
     """The other hosts of the run, for whole tests; None on one host, and where tests have this terminal."""
     text = invocation.environ.get(EnvVar.HOSTS)
     if not text or invocation.streams:
@@ -173,7 +175,7 @@ def _other_hosts(invocation: Invocation, setup: Setup, paths: Sequence[str]) -> 
         setup.capacity,
         spread=invocation.settings.placement == "spread",
     )
-    return OtherHosts(hosts, offered, invocation.test_environ, sys.path, paths)
+    return OtherHosts(hosts, offered, invocation.test_environ, sys.path, paths, setup.devices, found.target)
 
 
 def _reporters(invocation: Invocation, found: Found, directory: Path | None) -> Reporters:

@@ -8,6 +8,7 @@ from harness.record import TestRecord
 from harness.report.base import TestStarted
 from harness.runner.messages import Item
 from harness.runner.worker_state import Worker
+from harness.targets.device_set import DeviceSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +50,10 @@ class ZygoteGone:
 
 @dataclass(frozen=True, slots=True)
 class HostReady:
-    """The event that another host can run whole tests; ``accelerators`` as in ``messages.Ready``."""
+    """The event that another host can run whole tests; ``devices`` are the target's accelerators there."""
 
     host: str
-    accelerators: int | None
+    devices: DeviceSet | None
 
 
 @dataclass(frozen=True, slots=True)

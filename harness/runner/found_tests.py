@@ -28,6 +28,7 @@ from harness.runner.suites_root import suites_root
 from harness.runner.timings import Timings
 from harness.runner.unit import Unit
 from harness.runner.zygote_owner import ZygoteOwner
+from harness.settings import EnvVar
 from harness.targets.builtin import DEFAULT
 from harness.targets.device_set import DeviceSet
 from harness.targets.known import Known
@@ -89,7 +90,8 @@ def find(
     takes_all = not invocation.on_devices
     selected = replace(selected, units=tuple(u for u in units if takes_all or u.demand.accelerators))
     target = zygote_owner.target or DEFAULT[0]
-    notices += further_targets.left_out(selected.units, zygote_owner.devices, target)
+    if zygote_owner.devices is not None and not invocation.environ.get(EnvVar.HOSTS):
+        notices += further_targets.left_out(selected.units, len(zygote_owner.devices.names), target)
     selected = collection.cut(selected, shard, seed)  # not by what was kept on this machine
     return Found(
         selected,

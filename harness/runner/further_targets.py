@@ -20,7 +20,6 @@ from harness.runner.invocation import Invocation
 from harness.runner.unit import Unit
 from harness.system.accelerators import has_gpu
 from harness.targets.current import is_plugged
-from harness.targets.device_set import DeviceSet
 
 # The target of GPUs, and the modules whose tests take them of themselves.
 NCCL = "suites.targets.nccl"
@@ -118,12 +117,11 @@ def together(codes: Iterable[int]) -> int:
     return given[0]
 
 
-def left_out(units: Iterable[Unit], devices: DeviceSet | None, target: str) -> list[str]:
+def left_out(units: Iterable[Unit], there: int | None, target: str) -> list[str]:
     """Lines that name the tests that take more accelerators than there are, by class, and say why."""
     classes: dict[int, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-    there = len(devices.names) if devices is not None else 0
-    for unit in units if devices is not None else ():
-        if unit.demand.accelerators > there:
+    for unit in units:
+        if there is not None and unit.demand.accelerators > there:
             classes[unit.demand.accelerators][unit.class_id.removeprefix("suites.")] += 1
     lines = []
     for needed, found in sorted(classes.items()):

@@ -23,6 +23,7 @@ from harness.errors import ProtocolError
 from harness.field_checks import checked
 from harness.runner.plan import Attempt
 from harness.runner.unit import split_id
+from harness.targets.device_set import DeviceSet
 
 # Number of descriptors that follow a Fork: the worker's message socket, its output pipe, its stack-dump pipe,
 # its claim pipe.
@@ -96,9 +97,9 @@ class Ready:
     shift_s: float = 0.0
 
     @property
-    def accelerators(self) -> int | None:
-        """The number of the target's accelerators; None where it has none but the CPU."""
-        return None if self.devices is None else len(self.devices)
+    def device_set(self) -> DeviceSet | None:
+        """The target's accelerators; None where it has none but the CPU."""
+        return None if self.devices is None else DeviceSet(tuple(self.devices), self.visible)
 
 
 @dataclass(frozen=True, slots=True)

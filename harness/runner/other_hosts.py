@@ -12,6 +12,8 @@ from dataclasses import replace
 
 from harness.hosts.hosts import Host, to_text
 from harness.hosts.lost_hosts import AGAIN_S, LostHosts
+from harness.runner import further_targets
+from harness.runner.device_pool import DevicePool
 from harness.runner.events import HostReady, HostUnusable, ZygoteGone
 from harness.runner.messages import Load
 from harness.runner.shared_capacity import SharedCapacity
@@ -19,6 +21,7 @@ from harness.runner.unit import Unit
 from harness.runner.workers import Workers
 from harness.runner.zygote_process import ZygoteLost, ZygoteProcess
 from harness.settings import EnvVar
+from harness.targets.device_set import DeviceSet
 
 # Number of zygotes that may die on one host. More deaths have a cause that starting another does not cure.
 MOST_LOSSES = 3
@@ -38,8 +41,13 @@ class OtherHosts:
         environ: Mapping[str, str],
         sys_path: Sequence[str],
         path: Sequence[str],
+        devices: DeviceSet,
+        target: str,
     ) -> None:
-        """``environ``, ``sys_path`` and ``path`` are those of the run's own zygote."""
+        """``environ``, ``sys_path`` and ``path`` are those of the run's own zygote.
+
+        ``devices`` are the accelerators of this host, ``target`` is the name of what has them.
+        """
         self.capacity = capacity
         self.own = next((host.name for host in hosts if host.own), "")
         self._all = tuple(hosts)
@@ -49,6 +57,8 @@ class OtherHosts:
         self._zygotes: dict[str, ZygoteProcess] = {}
         self._unusable: set[str] = set()  # hosts that run no whole tests any more
         self._losses: Counter[str] = Counter()
+        self._devices = {"": DevicePool(devices)}  # by host, "" is this one
+        self._target = target
         self._known = LostHosts(environ[EnvVar.KEY_FILE])
         self._told: set[str] = set()  # the lost hosts of which the user knows
         self._due_s: dict[str, float] = {}  # when a lost host is asked again, by name
@@ -97,7 +107,9 @@ class OtherHosts:
         if isinstance(event, HostReady):
             self._unusable.discard(event.host)
             self._tell_return(event.host, show_notice)
-            self.capacity = self.capacity.with_host(event.host, there=True, accelerators=event.accelerators)
+            self._devices[event.host] = DevicePool(event.devices or DeviceSet())
+            number = None if event.devices is None else len(event.devices.names)
+            self.capacity = self.capacity.with_host(event.host, there=True, accelerators=number)
         elif isinstance(event, HostUnusable):
             self._unusable.add(event.host)
             show_notice(f"host {event.host} runs no whole tests: {event.reason}")
@@ -146,16 +158,43 @@ class OtherHosts:
             self._told.remove(name)
             show_notice(f"host {name} answers again, and tests run there again")
 
-    def variables(self, units: Sequence[Unit]) -> dict[str, str]:
-        """What a batch's worker has in its environment: only tests that span hosts know of others."""
+    def variables(self, units: Sequence[Unit], key: int, where: str) -> dict[str, str]:
+        """What the worker of batch ``key`` has in its environment: only tests that span hosts know of others.
+
+        The batch gets devices of its own, of the host ``where`` it runs or of all that its tests span, until
+        ``give_back``.
+        """
         spanning = [unit.demand for unit in units if self.capacity.spans(unit.demand)]
         if not spanning:
-            return {EnvVar.HOSTS: ""}
+            most = max(unit.demand.accelerators for unit in units)
+            return {EnvVar.HOSTS: "", **self._devices[where].environ(key, most)}
         found = {host.name or self.own: host.capacity.accelerators for host in self.capacity.hosts}
         hosts = [replace(host, accelerators=found.get(host.name, 0)) for host in self._all]
-        if any(demand.accelerators for demand in spanning) and any(host.accelerators for host in hosts):
-            hosts = [replace(host, slots=host.accelerators) for host in hosts if host.accelerators]
-        return {EnvVar.HOSTS: to_text(hosts)}
+        wanted = max(spanning, key=lambda demand: demand.accelerators)
+        if wanted.accelerators and any(host.accelerators for host in hosts):
+            shares = self.capacity.devices(wanted)
+            hosts = [self._with_devices(host, key, shares) for host in hosts if host.accelerators]
+        own = {host.variable: host.visible for host in hosts if host.own and host.variable}
+        return {EnvVar.HOSTS: to_text(hosts), **own}
+
+    def _with_devices(self, host: Host, key: int, shares: Mapping[str, int]) -> Host:
+        """A host as a batch sees it: with its share of the devices, and a slot for each."""
+        name = "" if host.own else host.name
+        pool = self._devices.get(name)
+        for variable, visible in (pool.environ(key, shares[name]) if pool is not None else {}).items():
+            number = len(visible.split(","))
+            return replace(host, slots=number, accelerators=number, variable=variable, visible=visible)
+        return replace(host, slots=host.accelerators)
+
+    def give_back(self, key: int) -> None:
+        """The batch has ended; its devices are free."""
+        for pool in self._devices.values():
+            pool.give_back(key)
+
+    def left_out(self, units: Iterable[Unit]) -> list[str]:
+        """Lines that name the tests that take more accelerators than all hosts have."""
+        there = sum(host.capacity.accelerators for host in self.capacity.hosts)
+        return further_targets.left_out(units, there or None, f"{self._target} on all hosts")
 
     def awaited(self, units: Iterable[Unit]) -> bool:
         """Whether tests have to wait for hosts that may have the accelerators which they need."""

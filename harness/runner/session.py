@@ -143,6 +143,8 @@ class Session:
         while self._hosts is not None and self._hosts.awaited(units) and not asked_to_end():
             for event in self._workers.wait(time.monotonic() + TICK_S):
                 self._handle(event)
+        for line in self._hosts.left_out(units) if self._hosts is not None else ():
+            self._reporters.message(line)
 
     def _go_on(self, ready: Mapping[str, TestRecord]) -> bool:
         """Starts the batches that can start; returns False where the run is over."""
@@ -192,8 +194,8 @@ class Session:
         self._labels.add(number)
         units = self._setup.units
         limits = [(item, self._setup.limits.of(units[item.id])) for item in items]
-        if self._hosts is not None:  # a test may span hosts, and takes devices of each as it finds them
-            environ = self._hosts.variables([units[item.id] for item in items])
+        if self._hosts is not None:
+            environ = self._hosts.variables([units[item.id] for item in items], key, host)
         else:
             accelerators = max(units[item.id].demand.accelerators for item in items)
             environ = self._devices.environ(key, accelerators)
@@ -274,15 +276,22 @@ class Session:
             self._take(self._located(record, worker), first.attempt)
         if not rest or self._stopping:
             self._queue.done(key)
-            self._devices.give_back(key)
+            self._give_back(key)
         elif self._hosts is not None and not self._hosts.is_there(worker.host):
             self._queue.done(key)
+            self._give_back(key)
             self._queue.add([(self._setup.units[item.id], item.attempt) for item in rest])
         elif self._queue.holding:
-            self._devices.give_back(key)
+            self._give_back(key)
             self._queue.put_back(key, [(self._setup.units[item.id], item.attempt) for item in rest])
         else:
             self._start(key, rest)
+
+    def _give_back(self, key: int) -> None:
+        """A batch has ended, and its devices are free."""
+        self._devices.give_back(key)
+        if self._hosts is not None:
+            self._hosts.give_back(key)
 
     def _report_running(self, worker: Worker, item: Item, output: str) -> list[Item]:
         """Reports the test that was running when its worker ended; returns it where it has to run again."""

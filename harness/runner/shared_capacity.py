@@ -85,6 +85,10 @@ class SharedCapacity:
         fitting = [host for host in self.hosts if host.there and self._has_room(host, demand)]
         return [self._whole(host, demand) for host in fitting or self.hosts[:1]]
 
+    def devices(self, demand: Demand) -> dict[str, int]:
+        """How many accelerators a test that spans hosts takes of each, by name."""
+        return {host.name: int(_part(host, demand, self.hosts)[_ACCELERATORS]) for host in self.hosts}
+
     def _whole(self, chosen: HostCapacity, demand: Demand) -> Place:
         needs = [chosen.capacity.need(demand) if host is chosen else _NOTHING for host in self.hosts]
         return Place(chosen.name, self._vector(needs, demand), self.hosts.index(chosen) * _COLUMNS)
@@ -105,6 +109,7 @@ class SharedCapacity:
 
 # The columns of one host in ``amounts``: slots, accelerators, memory, ranks.
 _COLUMNS = 4
+_ACCELERATORS = 1
 _NOTHING: Amounts = (0,) * _COLUMNS
 
 

@@ -279,7 +279,7 @@ class Workers:
         for message in messages:
             worker = self._workers.get(getattr(message, "worker", ""))
             if isinstance(message, Ready):
-                self._events.append(HostReady(host, message.accelerators))
+                self._events.append(HostReady(host, message.device_set))
             elif isinstance(message, Unusable):
                 self._events.append(HostUnusable(host, message.reason))
             elif worker is None:

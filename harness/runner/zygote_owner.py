@@ -75,8 +75,7 @@ class ZygoteOwner:
     @property
     def devices(self) -> DeviceSet | None:
         """The target's accelerators, after a ``load``; None where it has none."""
-        ready = self._ready
-        return None if ready.devices is None else DeviceSet(tuple(ready.devices), ready.visible)
+        return self._ready.device_set
 
     @property
     def imported(self) -> tuple[str, ...]:

@@ -146,7 +146,8 @@ class Relay:
         names = [link.host.name for link in chosen]
         for link in chosen:
             own = replace(request, ranks=launch.ranks_on(link.host.name))
-            link.send(Begin(launch.number, encode(own).decode(), token, names, store))
+            shown = {link.host.variable: link.host.visible} if link.host.variable else {}
+            link.send(Begin(launch.number, encode(own).decode(), token, names, store, shown))
 
     def _said(self, launch: RelayedLaunch, rank: int | None, what: bytes | Signal | None) -> None:
         """Passes on what the parent says to a rank or of one; its end of the launch to all hosts."""

@@ -61,15 +61,18 @@ class SessionTest(unittest.TestCase):
 
     def test_next_test_of_pooled_ranks(self) -> None:
         """The launch of a further test gets this host's variables; a repetition stays as it is."""
-        with mock.patch.dict(os.environ, {"TMPDIR": "/ours"}):
-            frame = self.session._adapt(encode(REQUEST), "127.0.0.1:5", "not shared")
+        with mock.patch.dict(os.environ, {"TMPDIR": "/ours", "CUDA_VISIBLE_DEVICES": "0,1,2,3"}):
+            frame = self.session._adapt(
+                encode(REQUEST), "127.0.0.1:5", "not shared", {"CUDA_VISIBLE_DEVICES": "2,3"}
+            )
         adapted = decode(frame)
         assert isinstance(adapted, Launch)
         self.assertEqual(adapted.environ["HARNESS_STORE"], "127.0.0.1:5")
         self.assertEqual(adapted.environ["TMPDIR"], "/ours")
+        self.assertEqual(adapted.environ["CUDA_VISIBLE_DEVICES"], "2,3")
         self.assertNotIn("HARNESS_HOSTS", adapted.environ)
         repeated = encode(RepeatLaunch("test", "file"))
-        self.assertEqual(self.session._adapt(repeated, "127.0.0.1:5", ""), repeated)
+        self.assertEqual(self.session._adapt(repeated, "127.0.0.1:5", "", {}), repeated)
 
 
 if __name__ == "__main__":

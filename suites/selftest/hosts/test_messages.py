@@ -45,6 +45,7 @@ ALL = (
     Pong(1.5, 2.5),
     Settled(-3.5, 20.0),
     Begin(1, "{}", "t", ["a", "b"], "10.0.0.1:6"),
+    Begin(1, "{}", "t", ["a"], "", {"MY_DEVICES": "2,3"}),
     Began(1, [10, 11]),
     NotBegun(1, "why"),
     ToSignal(1, 2, 9, True),

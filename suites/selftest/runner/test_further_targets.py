@@ -13,7 +13,6 @@ from harness.runner.exit_codes import ExitCode
 from harness.runner.further_targets import NCCL, chosen, left_out, on, run_each, together
 from harness.runner.invocation import Invocation
 from harness.runner.unit import Demand, of_id
-from harness.targets.device_set import DeviceSet
 from suites.selftest.runner import runs
 
 
@@ -140,13 +139,12 @@ class LeftOutTest(unittest.TestCase):
         """Tests with more ranks than devices are told by class, with the number that they need."""
         unit = of_id("suites.c10d.test_x.T.test_a", "suites.c10d.test_x", demand=Demand(4, accelerators=4))
         units = [unit, replace(unit, id="suites.c10d.test_x.T.test_b"), replace(unit, demand=Demand(2))]
-        two, four = DeviceSet(("0", "1")), DeviceSet(tuple("0123"))
-        (line,) = left_out(units, two, "nccl on cuda")
+        (line,) = left_out(units, 2, "nccl on cuda")
         self.assertEqual(
             line,
             "left out: 2 tests on 4 accelerators, one a rank, since nccl on cuda has 2: c10d.test_x.T (2)",
         )
-        self.assertEqual(left_out(units, four, "nccl on cuda"), [])
+        self.assertEqual(left_out(units, 4, "nccl on cuda"), [])
         self.assertEqual(left_out(units, None, "gloo"), [])
 
 

@@ -25,9 +25,9 @@ from harness.runner.shared_capacity import HostCapacity, SharedCapacity
 from harness.runner.unit import Demand, of_id
 from harness.runner.workers import Workers
 from harness.settings import EnvVar
+from harness.targets.device_set import DeviceSet
 from suites.selftest.hosts.loopback import Loopback
-from suites.selftest.runner.runs import PATIENCE_S, RUN_TESTS, Finished, RunnerCase
-from suites.targets.hostmem_device.library import missing
+from suites.selftest.runner.runs import PATIENCE_S, Finished, RunnerCase
 
 # The first test on the other host and one on this host wait for each other; what the first does then follows.
 MEETS = """
@@ -47,6 +47,7 @@ class T(unittest.TestCase):
     test_1 = test_2 = test_3 = test_4 = test_5 = test_6 = act
 """
 # No batch has two tests, and no host runs two at once.
+OWN, OTHERS = DeviceSet(("0", "1"), "MY_DEVICES"), DeviceSet(("6", "7"), "MY_DEVICES")
 NO_KEY = {EnvVar.KEY_FILE: "/nonexistent/key"}
 WORDS = ("--isolate", "-j", "1", "-v")
 
@@ -58,8 +59,8 @@ class SharedRunCase(RunnerCase):
         super().setUp()
         os.mkfifo(self.directory / "fifo")
 
-    def start_agent(self) -> tuple[subprocess.Popen[bytes], str, dict[str, str]]:
-        """The agent, where its controller has to listen, and variables for both."""
+    def start_agent(self, **own: str) -> tuple[subprocess.Popen[bytes], str, dict[str, str]]:
+        """The agent, with variables of its own; where its controller has to listen; variables for both."""
         with socket.create_server(("127.0.0.1", 0)) as listener:
             where = f"127.0.0.1:{listener.getsockname()[1]}"
         variables = {EnvVar.KEY: new_key(), "HOSTNAME": "here"}
@@ -67,7 +68,7 @@ class SharedRunCase(RunnerCase):
         agent = subprocess.Popen(
             [sys.executable, "-m", "harness.agent", *words],
             cwd=self.directory,
-            env={**self.environ(**variables), "HOSTNAME": "other"},
+            env={**self.environ(**variables), "HOSTNAME": "other", **own},
             stderr=subprocess.DEVNULL,
         )
         self.addCleanup(agent.wait)
@@ -163,34 +164,6 @@ class OneQueueTest(SharedRunCase):
         self.assertEqual(set(run.statuses), {f"test_{n}" for n in range(1, 7)})
 
 
-@unittest.skipIf(missing(), "hostmem has to be compiled")
-class AcceleratorsTest(SharedRunCase):
-    """Tests that need more accelerators than one host has."""
-
-    def run_on(self, devices: int) -> Finished:
-        """A test of four ranks over two hosts, each with so many accelerators."""
-        test = "suites.c10d.test_collectives.CollectivesWorldSize4Test.test_all_reduce_sum"
-        words = ("--plugin", "suites.targets.hostmem", "--suites", test)
-        variables = {"HOSTMEM_DEVICES": str(devices), "PYTHONPATH": str(RUN_TESTS.parent)}
-        agent, where, more = self.start_agent()
-        run = self.run_tests("--hosts", f"2@{where}", *WORDS, *words, **variables, **more)
-        self.assertEqual(agent.wait(PATIENCE_S), 0)
-        return run
-
-    def test_enough(self) -> None:
-        """Two on each of two hosts are four, and each rank has one of its own."""
-        run = self.run_on(2)
-        self.assertEqual(set(run.statuses.values()), {"passed"}, run.out + run.err)
-        hosts = [rank.host for rank in run.records[0].ranks]
-        self.assertEqual((len(hosts), len(set(hosts)), hosts.count("other")), (4, 2, 2))
-
-    def test_too_few(self) -> None:
-        """Where all hosts together have too few, the test skips, and says what there is."""
-        run = self.run_on(1)
-        self.assertEqual(set(run.statuses.values()), {"skipped"}, run.out + run.err)
-        self.assertRegex(run.records[0].reason, "needs 4 accelerators.* has 1 here and 1 on other hosts")
-
-
 class StalledTest(unittest.TestCase):
     """A host whose processes are all stopped for a while."""
 
@@ -205,7 +178,9 @@ class StalledTest(unittest.TestCase):
         )
         own = Host("own", "127.0.0.1", 1, 1, 2, own=True)
         environ = {**os.environ, **self.loopback.environ, EnvVar.HOST_TIMEOUT: "2"}
-        self.hosts = self.undo.enter_context(OtherHosts((own, other), shared, environ, sys.path, []))
+        self.hosts = self.undo.enter_context(
+            OtherHosts((own, other), shared, environ, sys.path, [], DeviceSet(), "cpu")
+        )
         self.notices: list[str] = []
 
     def await_event(self, kind: type[HostReady] | type[ZygoteGone]) -> None:
@@ -264,12 +239,12 @@ class VariablesTest(unittest.TestCase):
             (HostCapacity("", Capacity(2), 2, there=True), HostCapacity("b", Capacity(2), 2))
         )
         own, other = Host("a", "::1", 1, 2, 2, own=True), Host("b", "::1", 3, 4, 2)
-        hosts = OtherHosts((own, other), shared, NO_KEY, [], [])
+        hosts = OtherHosts((own, other), shared, NO_KEY, [], [], OWN, "mine")
         alone, both = {EnvVar.HOSTS: ""}, {EnvVar.HOSTS: to_text([own, other])}
         for ranks, least, expected in ((1, 1, alone), (2, 1, alone), (2, 2, both), (3, 1, both)):
             with self.subTest(ranks=ranks, least=least):
                 unit = of_id("m.T.t", "m", demand=Demand(ranks=ranks, hosts=least))
-                self.assertEqual(hosts.variables([unit]), expected)
+                self.assertEqual(hosts.variables([unit], 1, ""), expected)
         self.assertEqual((hosts.is_there(""), hosts.is_there("b")), (True, False))
 
     def test_accelerators(self) -> None:
@@ -277,19 +252,49 @@ class VariablesTest(unittest.TestCase):
         own = HostCapacity("", Capacity(8, accelerators=2), 8, there=True)
         shared = SharedCapacity((own, HostCapacity("b", Capacity(8), 8)))
         pair = (Host("a", "::1", 1, 2, 8, own=True), Host("b", "::1", 3, 4, 8))
-        hosts, notices = OtherHosts(pair, shared, NO_KEY, [], []), list[str]()
+        hosts, notices = OtherHosts(pair, shared, NO_KEY, [], [], OWN, "mine"), list[str]()
         unit = of_id("m.T.t", "m", demand=Demand(ranks=4, accelerators=4))
         small = of_id("m.T.s", "m", demand=Demand(ranks=2, accelerators=2))
         self.assertEqual((hosts.awaited([small]), hosts.awaited([small, unit])), (False, True))
         with Interrupts() as interrupts, Workers(interrupts) as workers:
-            hosts.heed(HostReady("b", 2), workers, notices.append)
+            hosts.heed(HostReady("b", OTHERS), workers, notices.append)
             self.assertFalse(hosts.awaited([unit]))
-            found = from_text(hosts.variables([unit])[EnvVar.HOSTS])
+            found = from_text(hosts.variables([unit], 1, "")[EnvVar.HOSTS])
             self.assertEqual([(host.slots, host.accelerators) for host in found], [(2, 2), (2, 2)])
-            fresh = OtherHosts(pair, shared, NO_KEY, [], [])
+            fresh = OtherHosts(pair, shared, NO_KEY, [], [], OWN, "mine")
             fresh.heed(HostUnusable("b", "no driver"), workers, notices.append)
         self.assertFalse(fresh.awaited([unit]))
+        self.assertEqual(
+            (fresh.left_out([small]), len(fresh.left_out([unit])), hosts.left_out([unit])), ([], 1, [])
+        )
+        self.assertIn(
+            "on 4 accelerators, one a rank, since mine on all hosts has 2", fresh.left_out([unit])[0]
+        )
         self.assertEqual(notices, ["host b runs no whole tests: no driver"])
+
+    def test_devices(self) -> None:
+        """Batches on a host have devices of that host, and one that spans hosts has the free ones of each."""
+        three = DeviceSet(("5", "6", "7"), "MY_DEVICES")
+        own = HostCapacity("", Capacity(8, accelerators=2), 8, there=True)
+        shared = SharedCapacity((own, HostCapacity("b", Capacity(8), 8)))
+        pair = (Host("a", "::1", 1, 2, 8, own=True), Host("b", "::1", 3, 4, 8))
+        hosts = OtherHosts(pair, shared, NO_KEY, [], [], OWN, "mine")
+        one = of_id("m.T.o", "m", demand=Demand(ranks=1, accelerators=1))
+        four = of_id("m.T.f", "m", demand=Demand(ranks=4, accelerators=4))
+        with Interrupts() as interrupts, Workers(interrupts) as workers:
+            hosts.heed(HostReady("b", three), workers, print)
+        self.assertEqual(hosts.variables([one], 1, "b"), {EnvVar.HOSTS: "", "MY_DEVICES": "5"})
+        self.assertEqual(hosts.variables([one], 2, ""), {EnvVar.HOSTS: "", "MY_DEVICES": "0"})
+        hosts.give_back(2)
+        spanning = hosts.variables([four], 3, "")
+        self.assertEqual(spanning["MY_DEVICES"], "1,0")
+        found = from_text(spanning[EnvVar.HOSTS])
+        self.assertEqual(
+            [(h.slots, h.accelerators, h.visible) for h in found], [(2, 2, "1,0"), (2, 2, "6,7")]
+        )
+        hosts.give_back(1)
+        hosts.give_back(3)
+        self.assertEqual(hosts.variables([one], 4, "b")["MY_DEVICES"], "5")
 
 
 if __name__ == "__main__":
