@@ -43,6 +43,13 @@ class BackendNamesTest(TestCase):
             dist.init_process_group("cpu:nonesuch", store=dist.HashStore(), rank=0, world_size=1)
         self.assertFalse(dist.is_initialized())
 
+    def test_default_backend_of_a_device(self):
+        for device in ("cpu", torch.device("cpu")):
+            self.assertEqual(dist.get_default_backend_for_device(device), "gloo")
+        self.assertEqual(dist.get_default_backend_for_device("cuda:1"), "nccl")
+        with self.assertRaisesRegex(ValueError, "not registered for device : meta"):
+            dist.get_default_backend_for_device("meta")
+
 
 class GlooGroupTest(C10dTestCase):
     """Three ranks."""
