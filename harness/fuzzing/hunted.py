@@ -34,6 +34,7 @@ FUZZERS: dict[str, str] = {
     "collectives": "harness.fuzzing.collectives:CollectivePrograms",
     "ddp": "harness.fuzzing.ddp.hunted:DdpPrograms",
     "dtensor": "harness.fuzzing.dtensors.hunted:DTensorPrograms",
+    "stores": "harness.fuzzing.stores.hunted:StorePrograms",
 }
 
 

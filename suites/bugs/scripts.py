@@ -11,7 +11,7 @@ from unittest import mock
 
 from harness import MultiProcessTestCase
 from harness.fuzzing.signature import Failure, of_outcome, of_script
-from harness.settings import EnvVar
+from harness.settings import EnvVar, Settings
 from suites.bugs.book import Entry, entries
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
@@ -29,6 +29,12 @@ class ScriptOfEntry(MultiProcessTestCase):
     def world_size(self) -> int:
         """One: a script starts its own ranks."""
         return 1
+
+    #: Seconds for the script, which do not count until its process has begun.
+    limit_s = 120.0
+
+    def _timeout_s(self, settings: Settings) -> float:
+        return settings.deadline_s(self.limit_s)
 
     def _imports_of_ranks(self) -> list[str]:
         return [*super()._imports_of_ranks(), *IMPORTED]
@@ -48,9 +54,9 @@ for _entry in entries():
 def failure_of(entry: Entry, limit_s: float) -> tuple[Failure | None, str]:
     """How the script fails, if it does, and what was said; it hangs if it takes more than ``limit_s``."""
     test, result = ScriptOfEntry(f"test_{entry.name}"), unittest.TestResult()
+    test.limit_s = limit_s
     # The script's ranks are no ranks of the harness, which would wait for their calls.
-    variables = {EnvVar.TIMEOUT: f"{limit_s:g}", EnvVar.COMM_CHECK: "off"}
-    with mock.patch.dict(os.environ, variables), warnings.catch_warnings():
+    with mock.patch.dict(os.environ, {EnvVar.COMM_CHECK: "off"}), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         test.run(result)
     said = "\n".join(text for _, text in (*result.errors, *result.failures))
