@@ -2,8 +2,8 @@ r"""TCPStore.get of a key that another client deletes meanwhile gives an empty v
 
 kind: silently wrong
 expected: The value, as of before delete_key, or a wait for the next one, as of after it.
-happens: get asks whether the key is there, and then for it: in between it goes, and b"" comes. The server without
-    libuv closes the connection instead.
+happens: get asks whether the key is there, then for its value: in between it goes, and b"" comes. Without
+    libuv the server closes the connection instead.
 fails: silently wrong: get gives b''
 since: 2.11
 reach: public API
