@@ -146,6 +146,13 @@ class RanksTest(RepositoryCase):
         grouped = tuple(sorted((*ADD[1:], *AGAIN[1:], *OTHERS[1:])))  # the fresh ranks make no process group
         self.assertEqual(self.listed("--affected-by", "torch/distributed/distributed_c10d.py")[0], grouped)
 
+    def test_spawned(self) -> None:
+        """So is what ranks execute that are started as fresh processes."""
+        self.write("test_spawned", MODULE.format(base="MultiProcessTestCase"))
+        done = self.run_tests("test_spawned", "-k", "test_add", "--record-map", HARNESS_LAUNCHER="spawn")
+        self.assertEqual(done.code, 0, done.out + done.err)
+        self.assertIn("app/sums.py", self.map()["test_spawned.T.test_add"])
+
 
 class ProcessTest(RepositoryCase):
     """Tests of one process."""
