@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import unittest
 from pathlib import Path
@@ -21,6 +22,11 @@ class Sums:
     def static() -> int:
         """Of no object."""
         return 1
+
+    @functools.wraps(arithmetic.double)
+    def wrapped(self) -> int:
+        """In its place there is a function of this file."""
+        return 3
 
     @property
     def value(self) -> int:
@@ -52,6 +58,7 @@ class PatchedFilesTest(unittest.TestCase):
             (table.MUTANTS[0], {arithmetic_file}),
             (table.MUTANTS[4], {arithmetic_file}),
             (_replace("static", staticmethod(lambda: 0)), {here}),
+            (_replace("wrapped", lambda self: 0), {arithmetic_file}),
             (_replace("value", property(lambda self: 0)), {here}),
             (_replace("__doc__", "another"), set()),
             (Mutant("nothing", "nothing is wrong", lambda touch: None), set()),
