@@ -13,6 +13,7 @@ import inspect
 import multiprocessing
 import sys
 import types
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,7 +35,13 @@ def patched_files(mutant: Mutant) -> frozenset[Path]:
 def _in_fork(mutant: Mutant) -> tuple[frozenset[Path], tuple[str, ...]]:
     context = multiprocessing.get_context("fork")
     receiving, sending = context.Pipe(duplex=False)
-    process = context.Process(target=lambda: sending.send(_planted(mutant)))
+
+    def work() -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch warns of each kernel that is replaced
+            sending.send(_planted(mutant))
+
+    process = context.Process(target=work)
     process.start()
     sending.close()
     try:
