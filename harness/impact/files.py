@@ -58,7 +58,8 @@ class Roots:
 
 def roots_of(project: Path, suites: Path) -> Roots:
     """Those of a project here; ``suites`` is the directory that has the conformance suites."""
-    packages = {"harness": Path(__file__).resolve().parents[1], "suites": suites.resolve() / "suites"}
+    # In a wheel the suites are below the harness, so they come first.
+    packages = {"suites": suites.resolve() / "suites", "harness": Path(__file__).resolve().parents[1]}
     torch = importlib.util.find_spec("torch")
     if torch is not None and torch.origin:
         packages = {"torch": Path(torch.origin).resolve().parent, **packages}

@@ -57,6 +57,13 @@ class RootsTest(unittest.TestCase):
             self.assertEqual(roots.name(path), path.relative_to(tree).as_posix())
         self.assertEqual(roots.name(Path(torch.__file__).resolve()), "torch/__init__.py")
 
+    def test_wheel(self) -> None:
+        """The suites in a wheel, below the harness, have the names that they have in the checkout."""
+        bundled = Path(__file__).resolve().parents[3] / "harness" / "bundled"
+        roots = roots_of(self.project, bundled)
+        path = bundled / "suites" / "c10d" / "test_stores.py"
+        self.assertEqual(roots.name(path), "suites/c10d/test_stores.py")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -244,6 +244,15 @@ class ProcessTest(RepositoryCase):
 class OfSuitesTest(unittest.TestCase):
     """The map beside the suites."""
 
+    def test_shipped(self) -> None:
+        """It is of the suites' tests alone, and names no file of the machine that recorded it."""
+        shipped = impact_map.read(affected_tests.of_suites())
+        self.assertTrue(shipped.tests)
+        for test in shipped.tests:
+            self.assertRegex(test, r"^suites\.(?!selftest\.)")
+        for file in shipped.digests:
+            self.assertRegex(file, r"^(torch|suites|harness)/.*\.py$")
+
     def test_beside(self) -> None:
         """It selects tests not recorded here; what it lacks, or whose files changed, runs too."""
         directory = runs.new_directory(self)

@@ -302,7 +302,9 @@ class Packaging(unittest.TestCase):
             subprocess.run(command, cwd=TREE, capture_output=True, text=True, check=True)
             built = Path(directory, "lib", "harness", "bundled", "suites")
             names = {path.relative_to(built).as_posix() for path in built.rglob("*") if path.is_file()}
-        self.assertLessEqual({"timings.json", "c10d/test_stores.py", "targets/python_gloo.py"}, names)
+        self.assertLessEqual(
+            {"timings.json", "impact.json.gz", "c10d/test_stores.py", "targets/python_gloo.py"}, names
+        )
         self.assertFalse([name for name in names if name.startswith("selftest")])
 
     def test_requirements_are_pinned(self) -> None:

@@ -67,7 +67,7 @@ os.environ["HARNESS_RUNNING_TEST"] = "m.C.first"
 for _ in range(3):
     arithmetic.double(1)
 if not os.fork():
-    arithmetic.double(2)
+    arithmetic.is_done(2)
     os._exit(0)
 os.wait()
 os.environ["HARNESS_RUNNING_TEST"] = "m.C.second"
@@ -80,7 +80,7 @@ arithmetic.is_done(2)
         lines = ("    return 2 * number", "    return step >= 3")
         double, done = (SOURCE.splitlines().index(line) + 1 for line in lines)
         parent = f"@m.C.first\n1:{double}\n@m.C.second\n1:{double}\n1:{done}\n"
-        self.assertEqual(noted, sorted([parent, f"@m.C.first\n1:{double}\n"]))
+        self.assertEqual(noted, sorted([parent, f"@m.C.first\n1:{done}\n"]))
 
     def test_every_statement(self) -> None:
         """Each statement of a function is noted, in blocks of every kind; docstrings stay what they are."""
