@@ -84,10 +84,11 @@ class GlooGroupTest(C10dTestCase):
 
     @gloo_only
     def test_set_gloo_pg_timeout(self):
-        group = dist.new_group(timeout=timedelta(seconds=50))
-        self.assertEqual(self.gloo(group).options._timeout, timedelta(seconds=50))
-        c10d._set_pg_timeout(timedelta(seconds=23), group)
-        self.assertEqual(self.gloo(group).options._timeout, timedelta(seconds=23))
+        for backend in (None, "cpu:gloo"):  # of all devices, and of the CPU alone
+            group = dist.new_group(timeout=timedelta(seconds=50), backend=backend)
+            self.assertEqual(self.gloo(group).options._timeout, timedelta(seconds=50))
+            c10d._set_pg_timeout(timedelta(seconds=23), group)
+            self.assertEqual(self.gloo(group).options._timeout, timedelta(seconds=23))
         self.assertEqual(self.gloo().options._timeout, COLLECTIVE_TIMEOUT)
 
     @gloo_only

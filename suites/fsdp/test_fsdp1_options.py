@@ -21,6 +21,7 @@ from torch.distributed.fsdp import (
     StateDictType,
 )
 from torch.distributed.fsdp import FullyShardedDataParallel as FSDP
+from torch.distributed.fsdp.wrap import always_wrap_policy, enable_wrap, wrap
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from suites.fsdp import reference
@@ -162,9 +163,34 @@ class Fsdp1OptionsTest(FsdpTestCase):
         with FSDP.summon_full_params(sharded, recurse=False):
             self.assertEqual(sharded.stem.weight.shape, (8, 8))
             self.assertEqual(sharded.blocks[0].up.weight.ndim, 1)
+        unsharded = self.wrapped(sharding_strategy=ShardingStrategy.NO_SHARD)
+        with (
+            self.assertRaisesRegex(NotImplementedError, "offload_to_cpu=True and NO_SHARD"),
+            FSDP.summon_full_params(unsharded, offload_to_cpu=True, writeback=False),
+        ):
+            pass
         with self.assertRaises(ZeroDivisionError), FSDP.summon_full_params(sharded):
             raise ZeroDivisionError
         self.assertLess(sharded.stem.weight.numel() + sharded.head.weight.numel(), 96)
+
+    def test_ways_of_wrapping(self):
+        """By a policy that takes all modules, and by annotations, which do nothing outside of a region."""
+        everything = self.fsdp1(self.plain, auto_wrap_policy=always_wrap_policy)
+        self.assertEqual(len(FSDP.fsdp_modules(everything)), len(list(self.plain.modules())))
+        annotated = copy.deepcopy(self.plain)
+        self.assertIs(wrap(annotated.stem), annotated.stem)
+        options = {"use_orig_params": True, "device_id": self.device}
+        with enable_wrap(wrapper_cls=FSDP, **options):
+            annotated.stem = wrap(annotated.stem)
+            annotated = wrap(annotated, forward_prefetch=True)
+        self.assertIs(wrap(self.plain.stem), self.plain.stem)
+        self.assertEqual([each.forward_prefetch for each in FSDP.fsdp_modules(annotated)], [True, False])
+        for sharded in (everything, annotated):
+            self.plain.zero_grad()
+            self.backward(sharded, self.batches[0])
+            with FSDP.summon_full_params(sharded, with_grads=True):
+                for found, plain in zip(sharded.parameters(), self.plain.parameters(), strict=True):
+                    self.assertEqual(found.grad, plain.grad, **ROUNDED)
 
     def test_norms_and_clipping(self):
         for norm_type in (2.0, 1.0, float("inf")):
