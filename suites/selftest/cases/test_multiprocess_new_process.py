@@ -45,6 +45,9 @@ MODULE = """
             total = torch.ones(1)
             dist.all_reduce(total)
             self.assertEqual(total.item(), 2.0)
+
+    class PooledRanks(Ranks):
+        rank_modes = ("pooled",)
     """
 AT_IMPORT = """
     make_group()
@@ -68,6 +71,16 @@ CHILD = """
             self.assertEqual(multiprocessing.parent_process().pid, os.getppid())
             self.assertTrue(multiprocessing.parent_process().is_alive())
             self.assertEqual((IN_CHILD, IMPORTED_BY == os.getpid()), ({again}, {again}))
+    """
+IN_RANKS = """
+    class ImportingRanks(Ranks):
+        import_in_ranks = True
+
+        def test_child(self):
+            self.assertEqual((IN_CHILD, IMPORTED_BY), (True, os.getpid()))
+
+    class PooledImportingRanks(ImportingRanks):
+        rank_modes = ("pooled",)
     """
 
 
@@ -96,9 +109,9 @@ class NewProcessTest(unittest.TestCase):
         self.directory = runs.new_directory(self)
 
     def play(
-        self, body: str, *command: str, harness: str = "harness", first: str = "", **variables: str
+        self, body: str, *command: str, harness: str = "harness", first: str = "", tests: int = 1
     ) -> None:
-        """Runs a module of that body by a command, and checks that all of its tests pass.
+        """Runs a module of that body by a command, and checks that so many tests ran, which all passed.
 
         ``first`` stands above its other imports.
         """
@@ -107,24 +120,20 @@ class NewProcessTest(unittest.TestCase):
         run = subprocess.run(
             [sys.executable, *command],
             cwd=self.directory,
-            env=runs.environ(self.directory, PYTHONPATH=str(TREE), **variables),
+            env=runs.environ(self.directory, PYTHONPATH=str(TREE)),
             capture_output=True,
             text=True,
         )
         self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
-        self.assertRegex(run.stdout + run.stderr, r"1 passed|Ran 1 test")
+        self.assertRegex(run.stdout + run.stderr, rf"{tests} passed|Ran {tests} test")
 
-    def test_fresh(self) -> None:
-        """The ranks know nothing of what ``setUpModule`` has made in the process of the tests."""
-        self.play(MODULE, "-m", "unittest", "test_made")
-
-    def test_pooled(self) -> None:
-        """Nor do kept ranks."""
-        self.play(MODULE, "-m", "unittest", "test_made", HARNESS_RANKS="pooled")
+    def test_by_unittest(self) -> None:
+        """Neither fresh nor kept ranks know what ``setUpModule`` has made in the process of the tests."""
+        self.play(MODULE, "-m", "unittest", "test_made", tests=2)
 
     def test_by_the_runner(self) -> None:
         """Nor do those of ``run_tests.py``, whose zygote has imported the module."""
-        self.play(MODULE, str(TREE / "run_tests.py"), "test_made.py")
+        self.play(MODULE, str(TREE / "run_tests.py"), "test_made.py", tests=2)
 
     def test_made_by_the_import(self) -> None:
         """What the module makes when it is imported is in each rank, which has imported it itself."""
@@ -134,18 +143,10 @@ class NewProcessTest(unittest.TestCase):
         """So it is with a module whose import made groups in the zygote."""
         self.play(AT_IMPORT, str(TREE / "run_tests.py"), "test_made.py")
 
-    def test_imported_for_the_ranks(self) -> None:
-        """A rank is a child with a name, though it has not imported the module itself."""
-        self.play(CHILD.format(wish="pass", again=False), "-m", "unittest", "test_made")
-
-    def test_imported_in_ranks(self) -> None:
-        """It imports the module itself where the class wishes that."""
-        self.play(CHILD.format(wish="import_in_ranks = True", again=True), "-m", "unittest", "test_made")
-
-    def test_imported_in_pooled_ranks(self) -> None:
-        """So does a kept rank."""
-        body = CHILD.format(wish="import_in_ranks = True", again=True)
-        self.play(body, "-m", "unittest", "test_made", HARNESS_RANKS="pooled")
+    def test_child(self) -> None:
+        """A rank is a child with a name, and imports the module itself where the class wishes that."""
+        body = CHILD.format(wish="pass", again=False)
+        self.play(body + IN_RANKS, "-m", "unittest", "test_made", tests=3)
 
     def test_dependencies(self) -> None:
         """What the module imports first is imported once for all of its ranks, as by a child."""

@@ -176,25 +176,28 @@ class ReportTest(runs.RunnerCase):
         return subprocess.run(command, cwd=self.directory, capture_output=True, check=False).returncode
 
     def test_known(self) -> None:
-        """A known failure fails nothing, also where it kills the worker; a mended one fails the run."""
+        """A known failure fails nothing, also where it kills the worker; a mended one fails the run.
+
+        A run without the report records no cells.
+        """
         self.write("known_here", PLUGIN)
-        tests = ("fake.Ranks.test_wrong", "fake.Alone.test_dies")
-        self.write("fake", SUITE.replace("MODIFY", "0"))
         plug = ("--plugin", "known_here")
-        done = self.run_tests(*plug, *tests)
+        done, found = self.report("known", *plug, "-k", "test_wrong", "-k", "Alone.test_dies")
         self.assertEqual(done.code, 0, done.out)
         self.assertEqual(set(done.statuses.values()), {"expected failure"})
         self.assertIn("known: hooks kill the process", done.of("test_dies").reason)
-        done = self.run_tests(*plug, "fake.Ranks.test_right", "fake.Ranks.test_refused")
+        self.assertEqual(
+            {(each.state, each.known) for each in found.matrix.cells},
+            {(State.WRONG, "ranks differ"), (State.CRASHED, "hooks kill the process")},
+        )
+        self.assertIn("2 known failures", found.line)
+        plain = ("--report-dir", "plain")
+        done = self.run_tests(*plug, *plain, "fake.Ranks.test_right", "fake.Ranks.test_refused")
         self.assertEqual(done.statuses, {"test_right": "unexpected success", "test_refused": "error"})
         self.assertEqual(done.code, 1)
         self.assertIn("mended: it passes, so take it out", done.out)
-        done, found = self.report("known", *plug, *("-k", "wrong"))
-        self.assertEqual(done.code, 0, done.out)
-        self.assertEqual(
-            [(each.state, each.known) for each in found.matrix.cells], [(State.WRONG, "ranks differ")]
-        )
-        self.assertIn("1 known failure", found.line)
+        for name in ("cells", "conformance.json"):  # of a run that was not asked for a report
+            self.assertFalse((self.directory / "plain" / name).exists(), name)
 
     def test_ranks_of_every_mode(self) -> None:
         """Pooled ranks and ranks that are threads record the cells of each of their tests."""
@@ -217,7 +220,7 @@ class ReportTest(runs.RunnerCase):
             with cell("feature", feature="three"):
                 pass
 """
-        for mode in ("fresh", "pooled", "threads"):
+        for mode in ("pooled", "threads"):
             with self.subTest(mode):
                 _, found = self.report(mode, "--ranks", mode, suite=suite)
                 expected = {
@@ -227,13 +230,6 @@ class ReportTest(runs.RunnerCase):
                 }
                 self.assertEqual(self.states(found), expected)
                 self.assertEqual({each.coordinates[-1] for each in found.matrix.cells}, {("world_size", "3")})
-
-    def test_not_asked_for(self) -> None:
-        """A run without the report records no cells."""
-        self.write("fake", SUITE)
-        self.run_tests("--report-dir", "plain", "fake.Alone.test_right")
-        self.assertFalse((self.directory / "plain" / "cells").exists())
-        self.assertFalse((self.directory / "plain" / "conformance.json").exists())
 
 
 if __name__ == "__main__":

@@ -69,9 +69,11 @@ class ModesTest(PytestCase):
         return Counter(begin.test for begin, _ in pairs)
 
     def test_share_the_tests(self) -> None:
-        """Each test runs once; what a mode keeps together runs in one worker."""
+        """Each test runs once; what a mode keeps together runs in one worker.
+
+        The default, ``load``, is that of ``test_xdist.py``.
+        """
         together: dict[str, Callable[[Note], str]] = {
-            "load": lambda note: note.test,
             "worksteal": lambda note: note.test,
             "loadscope": lambda note: note.scope,
             "loadfile": lambda note: note.scope.partition(".")[0],
