@@ -9,7 +9,7 @@ since: 2.11
 before: 2.14
 reach: public API
 fuzzer: none; read beside a test of differentiable collectives
-upstream: none found
+upstream: pytorch/pytorch#130515, mended by #190583
 who: Whoever broadcasts activations in a group of some ranks, and trains what they come from.
 """
 
