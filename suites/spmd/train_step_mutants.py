@@ -107,7 +107,7 @@ COMMUNICATION = (
     replacing(
         "tracer_reduces_buffers",
         "buffers' gradients are summed as well",
-        f"{TRACER}.calls:StepCall.run",
+        f"{TRACER}.call_arguments:StepCall.run",
         _buffers_too,
         _has_buffers_with_gradients,
     ),
@@ -322,7 +322,7 @@ STATE = (
     replacing(
         "steps_optimizer_twice",
         "the optimizer steps twice on one gradient",
-        f"{TRACER}.calls:StepCall.run",
+        f"{TRACER}.call_arguments:StepCall.run",
         _step_twice,
         _has_optimizer,
     ),
