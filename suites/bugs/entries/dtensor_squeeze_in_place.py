@@ -10,8 +10,10 @@ reach: public API
 fuzzer: dtensor
 upstream: none found; pytorch/pytorch#174136 is of the reverse, a local tensor of the old shape
 who: Whoever multiplies a vector by a matrix, or squeezes in place.
-seen: ^dtensor: .*\| .*squeeze_\(
-seen: ^dtensor: .*shape of v# differs.*\| .* @
+seen: ^dtensor: silently wrong: shape of v#(\.full_tensor\(\))? differs[^|]*\| .*squeeze_\(
+seen: ^dtensor: refused: (IndexError: tuple index out of range|RuntimeError: shape)[^|]*\| .*squeeze_\(.*;
+seen: ^dtensor: silently wrong: shape of v# differs: torch\.Size\(\[#, #\]\), but torch\.Size\(\[#\]\) in
+    plain \| .*( @ |linear\(|matmul\()
 """
 
 import tempfile

@@ -9,7 +9,8 @@ reach: public API
 fuzzer: dtensor
 upstream: none found; pytorch/pytorch#139735 is of a write to such a view, which its base does not see
 who: Whoever writes to a tensor in place of which a part is in use.
-seen: ^dtensor: silently wrong: (value|shard) of v# differs.*\| .*; .*(_\(|out=)
+seen: ^dtensor: silently wrong: (value|shard) of v# differs[^|]*\| (.*; )?\{0\}(\[|\.\w+[^_(]\()[^;]*;
+    (.*; )?[^;]*(\w_\(|out=)
 """
 
 import tempfile

@@ -84,5 +84,39 @@ class KnownTest(unittest.TestCase):
         self.assertEqual(len(titles), len(set(titles)))
 
 
+class PatternsTest(unittest.TestCase):
+    """What entries know again: what the fuzzers saw of their bug, and not what resembles it."""
+
+    def test_known_and_not_known(self) -> None:
+        plain = "torch.Size([#, #]), but torch.Size([#]) in plain"
+        unsynced = "silently wrong: gradient of first.weight differs"
+        table = [
+            ("dtensor_squeeze_in_place", f"dtensor: silently wrong: shape of v# differs: {plain} | {{0}}.squeeze_()", True),  # noqa: E501
+            ("dtensor_squeeze_in_place", f"dtensor: silently wrong: shape of v# differs: {plain} | {{0}} @ {{1}}", True),  # noqa: E501
+            ("dtensor_squeeze_in_place", f"dtensor: silently wrong: shape of v# differs: {plain} | {{0}}.mean(0); torch.nn.functional.linear({{0}}, {{1}})", True),  # noqa: E501
+            ("dtensor_squeeze_in_place", "dtensor: refused: IndexError: tuple index out of range | {0}.squeeze_(); {0}.chunk(2)[1]", True),  # noqa: E501
+            ("dtensor_squeeze_in_place", "dtensor: silently wrong: value of v# differs | {0}.squeeze_()", False),  # noqa: E501
+            ("dtensor_squeeze_in_place", "dtensor: hangs: timed out | {0}.squeeze_(); {0} @ {1}", False),
+            ("dtensor_squeeze_in_place", "dtensor: silently wrong: shape of v# differs: torch.Size([]), but torch.Size([#]) in plain | {0} @ {1}", False),  # noqa: E501
+            ("dtensor_write_to_base_of_view", "dtensor: silently wrong: value of v# differs, (Shard(dim=#),) | {0}.narrow(0, 1, 2); {0}.mul_(2)", True),  # noqa: E501
+            ("dtensor_write_to_base_of_view", "dtensor: silently wrong: value of v# differs | {0}.mul_(2); {0}.add_(1)", False),  # noqa: E501
+            ("dtensor_write_to_base_of_view", "dtensor: silently wrong: value of v# differs | {0} + 1; {0}.mul_(2)", False),  # noqa: E501
+            ("ddp_sparse_gradient_divided_in_place", f"ddp: {unsynced} | linear; sparse; step(1)", True),
+            ("ddp_sparse_gradient_divided_in_place", f"ddp: {unsynced} | sparse; output; static_graph; step(1)", False),  # noqa: E501
+            ("ddp_sparse_gradient_divided_in_place", f"ddp: {unsynced} | linear; step(1)", False),
+            ("compiled_write_under_no_grad", "compile: silently wrong: argument #: gradient of leaf # | t0 = a.view_as(a); with torch.inference_mode(): b.mul_(2); return b | y0", True),  # noqa: E501
+            ("compiled_write_under_no_grad", "compile: silently wrong: argument #: gradient of leaf # | with torch.no_grad(): t0 = a + 1; return t0 | y0", False),  # noqa: E501
+            ("compiled_write_under_no_grad", "compile: silently wrong: argument #: values | with torch.no_grad(): b.mul_(2); return gradient | y0", False),  # noqa: E501
+            ("tcp_store_get_of_a_queue", "stores: silently wrong: no order of the calls gives what they gave: get, queue_push | tcp; threads; get || queue_push", True),  # noqa: E501
+            ("tcp_store_get_of_a_queue", "stores: silently wrong: no order of the calls gives what they gave: get, queue_push | hash; threads; get || queue_push", False),  # noqa: E501
+            ("file_store_client_dies_in_a_write", "stores: hangs: timed out | file; turns; die; get", True),
+            ("file_store_client_dies_in_a_write", "stores: hangs: timed out | file; turns; set; get", False),
+        ]  # fmt: skip
+        entries = {entry.name: entry for entry in book.entries()}
+        for name, signature, expected in table:
+            with self.subTest(name=name, signature=signature):
+                self.assertIs(entries[name].knows(signature), expected)
+
+
 if __name__ == "__main__":
     unittest.main()
