@@ -56,7 +56,8 @@ class Launch:
     and left out. ``imports`` are modules that the harness itself uses in these ranks, to be imported before
     the test begins; without ``preload``, where each rank imports the test's module, also what that imports.
     ``ranks`` are those that this server starts, where others are started on other hosts; [] means all. They
-    are on at least ``least_hosts`` hosts.
+    are on at least ``least_hosts`` hosts. ``warning_filters`` hold while the test runs
+    (``ranks.warning_filters``).
     """
 
     module: ModuleRef
@@ -81,6 +82,7 @@ class Launch:
     kwargs: dict[str, Any] = field(default_factory=dict)
     ranks: list[int] = field(default_factory=list)
     least_hosts: int = 1
+    warning_filters: list[str] = field(default_factory=list)
 
     @property
     def started_here(self) -> Sequence[int]:

@@ -7,7 +7,7 @@ of cases override single answers. ``multiprocess`` starts the ranks and joins th
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -36,6 +36,8 @@ class RankRequest(CaseInRank):
     import_in_ranks = False
     # Whoever runs a test once more says so here: ".attempt2" keeps the logs of the first attempt's ranks.
     rank_log_suffix = ""
+    # What runs the test sets these for it: its ranks' filters of warnings, encoded (ranks.warning_filters).
+    rank_warning_filters: Sequence[str] = ()
     _wants: Requirements | None = None
 
     # -- what a subclass may override
@@ -137,6 +139,7 @@ class RankRequest(CaseInRank):
             preload=not self._imported_in_ranks(),
             kwargs=self._run_arguments(world_size),
             least_hosts=get_required_hosts(self) if settings.hosts else 1,
+            warning_filters=list(self.rank_warning_filters),
         )
 
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from types import TracebackType
 from typing import Any
 
 import pytest
 
 from harness.errors import HarnessError, RankTestError
 from harness.outcomes import RankOutcome, TestOutcome
+from harness.pytest_plugin import rank_frames
 from harness.pytest_plugin.items import running_case
 from harness.report.failure import debugger_hint as in_failed_rank
 from harness.report.junit import rank_property
@@ -87,6 +89,12 @@ def debugger_hint(error: BaseException, option: str) -> str | None:
     if not isinstance(error, RankTestError) or error.outcome is None:
         return None
     return (
-        "the ranks of this test have ended; this debugger is in the process that started them; "
+        "the ranks of this test have ended; this debugger shows where, without variables; "
         f"{in_failed_rank(error.outcome, option)}"
     )
+
+
+def where_it_failed(error: BaseException) -> TracebackType | None:
+    """The frames in which a test's rank failed; None for errors that are no rank's."""
+    outcome = error.outcome if isinstance(error, RankTestError) else None
+    return rank_frames.of_cause(outcome) if outcome is not None else None

@@ -18,7 +18,7 @@ from _pytest.skipping import xfailed_key
 from _pytest.unittest import TestCaseFunction
 
 from harness.errors import UsageError
-from harness.pytest_plugin.items import CASE, MARK, MARK_IS_OURS, has_mark, test_id
+from harness.pytest_plugin.items import CASE, MARK, MARK_IS_OURS, has_mark, running_case, test_id
 
 if TYPE_CHECKING:
     from harness.cases.rank_function import FailedSubtest, RankFunction
@@ -67,10 +67,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: Iterable[pytest.
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Gives an item with the mark the case that runs it, with the values of its fixtures."""
+    """Gives an item with the mark the case that runs it, with the values of its fixtures.
+
+    The ranks of any case warn by the filters that pytest has for the test.
+    """
     if has_mark(item) and (refusal := _refusal(item)):
         pytest.fail(refusal, pytrace=False)
+    case = running_case(item)
+    if case is not None:
+        _give_filters(item, case)
     return (yield)
+
+
+def _give_filters(item: pytest.Item, case: Any) -> None:
+    from harness.pytest_plugin import warning_filters
+    from harness.ranks.warning_filters import encoded
+
+    case.rank_warning_filters = encoded(warning_filters.of_item(item))
 
 
 def _refusal(item: pytest.Item) -> str:

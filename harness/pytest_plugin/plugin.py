@@ -251,13 +251,18 @@ def _with_text(report: pytest.TestReport, call: pytest.CallInfo[None]) -> pytest
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_exception_interact(node: pytest.Item | pytest.Collector, call: pytest.CallInfo[Any]) -> None:
-    """With ``--pdb``: says that the debugger is not in a rank, and how to get one there."""
+    """With ``--pdb``: shows where the rank failed, and says that it has ended and how to debug it."""
     if not node.config.option.usepdb or call.excinfo is None:
         return
     from harness.pytest_plugin import failure_report
 
-    hint = failure_report.debugger_hint(call.excinfo.value, options.PDB_RANK.name)
+    error = call.excinfo.value
+    hint = failure_report.debugger_hint(error, options.PDB_RANK.name)
     terminal = node.config.pluginmanager.get_plugin("terminalreporter")
     if hint is not None and terminal is not None:
         terminal.ensure_newline()
         terminal.write_line(hint)
+    trace = failure_report.where_it_failed(error)
+    if trace is not None:
+        info = (type(error), error.with_traceback(trace), trace)
+        call.excinfo = pytest.ExceptionInfo.from_exc_info(info)

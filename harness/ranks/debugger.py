@@ -76,10 +76,28 @@ def _open_debugger(*args: Any, **kwargs: Any) -> None:
 
 
 def post_mortem(trace: types.TracebackType | None) -> None:
-    """Opens the debugger at the innermost frame of a traceback."""
+    """Opens the debugger at the innermost frame of a traceback, without those that hide themselves.
+
+    Such as pytest's of ``pytest.fail``: they have a variable ``__tracebackhide__``.
+    """
     debugger = _debugger()
     debugger.reset()
-    debugger.interaction(None, trace)
+    debugger.interaction(None, _to_the_last_shown(trace))
+
+
+def _to_the_last_shown(trace: types.TracebackType | None) -> types.TracebackType | None:
+    """The traceback without the hidden frames at its end; all of it where every frame is hidden."""
+    entries: list[types.TracebackType] = []
+    each = trace
+    while each is not None:
+        entries.append(each)
+        each = each.tb_next
+    while entries and entries[-1].tb_frame.f_locals.get("__tracebackhide__", False):
+        entries.pop()
+    shown: types.TracebackType | None = None
+    for entry in reversed(entries):
+        shown = types.TracebackType(shown, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return shown or trace
 
 
 def _debugger() -> pdb.Pdb:

@@ -118,15 +118,24 @@ def _frames() -> Iterator[tuple[str, types.FrameType]]:
 
 def _pytests_filters(config: Any) -> list[Filter]:
     """Those of pytest's own, of ``filterwarnings`` in its settings, and of its ``-W``."""
-    parse = sys.modules["_pytest.config"].parse_warning_filter
-    given = [parse(each, escape=False) for each in config.getini("filterwarnings")]
-    given += [parse(each, escape=True) for each in config.known_args_namespace.pythonwarnings or ()]
     removed = [each for each in warnings.filters if "PytestRemovedIn" in str(each[2])]
     with warnings.catch_warnings():
         warnings.resetwarnings()
         if not sys.warnoptions:
             warnings.filterwarnings("always", category=DeprecationWarning)
             warnings.filterwarnings("always", category=PendingDeprecationWarning)
-        for each in given:
+        for each in filters_given_to_pytest(config):
             warnings.filterwarnings(*each)
         return [*removed, *warnings.filters]
+
+
+def filters_given_to_pytest(config: Any) -> list[Filter]:
+    """Those of ``filterwarnings`` in pytest's settings and of its ``-W``: what ``filterwarnings`` takes."""
+    given = [parsed(each, escape=False) for each in config.getini("filterwarnings")]
+    return given + [parsed(each, escape=True) for each in config.known_args_namespace.pythonwarnings or ()]
+
+
+def parsed(text: str, *, escape: bool) -> Filter:
+    """A filter as pytest parses its text; ``escape``: its message is no pattern."""
+    found: Filter = sys.modules["_pytest.config"].parse_warning_filter(text, escape=escape)
+    return found

@@ -90,7 +90,7 @@ class PooledSet:
 
 # The fields of a request that are the same for all tests of one class.
 _of_class = operator.attrgetter(
-    *("module", "qualname", "world_size", "threads", "imports", "kwargs"),
+    *("module", "qualname", "world_size", "threads", "imports", "kwargs", "warning_filters"),
     *("values", "cells"),  # directories of the test's own, where there are any
 )
 

@@ -29,7 +29,7 @@ from harness.conformance import cells
 from harness.impact import recorder
 from harness.outcomes import EXIT_ERROR, Status
 from harness.protocol import Assignment, Launch, Passed, RepeatLaunch, Report, decode
-from harness.ranks import debugger, guard, process_groups
+from harness.ranks import debugger, guard, process_groups, warning_filters
 from harness.ranks.processes import module_import, preload, process_identity
 from harness.ranks.processes.channel import RankChannel
 from harness.ranks.result import RankResult, exit_forked_child, final_result
@@ -137,6 +137,8 @@ def _run(
         recorded = recording(log, restart=not request.keeps_group, values=values, chaos=chaos)
         # A pooled rank's next test starts with the original filters.
         with recorded, warnings.catch_warnings():
+            if request.warning_filters:
+                warning_filters.apply(request.warning_filters)
             log.begin_test(_name(request))
             case._run(  # upstream's entry point, which every launched class has
                 assignment.rank, test.method, test.file_name, channel, **request.kwargs

@@ -10,6 +10,11 @@ def users_debugger() -> None:
     raise AssertionError("the user's debugger was called")
 
 
+def _fail(number: int) -> None:
+    __tracebackhide__ = True  # as in ``pytest.fail``
+    raise RuntimeError(f"of rank {number}")
+
+
 class Debugged(MultiProcessTestCase):
     """Two ranks, one of which gets the terminal."""
 
@@ -19,6 +24,10 @@ class Debugged(MultiProcessTestCase):
         number = self.rank
         breakpoint()
         self.assertEqual(number, self.rank)
+
+    def test_hides_a_frame(self) -> None:
+        number = self.rank
+        _fail(number)
 
     def test_fails(self) -> None:
         number = self.rank

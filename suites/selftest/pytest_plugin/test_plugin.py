@@ -103,9 +103,10 @@ class OutcomesTest(PytestCase):
         self.assertNotIn("test_pass", run.out)
 
     def test_debugger(self) -> None:
-        """``--pdb`` says that the ranks are gone and which option gives the rank that failed a debugger."""
+        """``--pdb`` shows where a rank failed, says that it is gone, and which option gives it a debugger."""
         self.write("test_it.py", TESTS)
-        run = self.pytest("--pdb", "-k", "test_die")
+        run = self.pytest("--pdb", "-k", "test_fail")
+        self.assertRegex(run.out, r"(?m)^> .*test_it\.py\(\d+\)test_fail\(\)$")
         self.assertRegex(run.out, r"ranks of this test have ended.*rank 1, which failed first: --pdb-rank 1")
 
     def test_rank_at_the_terminal(self) -> None:

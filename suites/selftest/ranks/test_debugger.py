@@ -71,6 +71,13 @@ class Debugging(unittest.TestCase):
         self.assertEqual(code, 1, text)
         self.assertIn("FAILED (failures=1)", text)
 
+    def test_post_mortem_above_hidden_frames(self) -> None:
+        """The debugger stands in the innermost frame that does not hide itself."""
+        run = Dialogue("Debugged.test_hides_a_frame", rank="0")
+        self.assertIn("test_hides_a_frame()", run.until(b"(Pdb) "))
+        run.say("q")
+        self.assertEqual(run.rest()[1], 1)
+
     def test_users_own_debugger(self) -> None:
         """The rank with the terminal calls what PYTHONBREAKPOINT names, the other rank nothing."""
         run = Dialogue("Debugged.test_breakpoint", rank="1", PYTHONBREAKPOINT="pdb.set_trace")
