@@ -76,6 +76,7 @@ class SendTest(unittest.TestCase):
             "arguments of _run": ({"kwargs": {"fake_pg": True}}, True),
             "threads": ({"threads": 2}, True),
             "imports": ({"imports": ["torch"]}, True),
+            "filters of warnings": ({"warning_filters": ["[]"]}, True),
             "environment": ({"environ": {"A": "2"}}, False),
             "directory": ({"cwd": "/tmp"}, False),
             "path": ({"sys_path": ["/", "/tmp"]}, False),
