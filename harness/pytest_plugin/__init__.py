@@ -11,7 +11,9 @@ do not use the harness, and importing it brings neither torch nor ``harness.case
     early_server       when the server that ranks are forked from is started before any fixture
     slots              the budget of slots and accelerators that the workers of pytest-xdist share
     failure_report     what pytest shows of a failed test on ranks: its text, sections and properties
+    rank_frames        the frames in which a rank failed, for a debugger in pytest's process
     functions          the hooks for test functions on ranks: @pytest.mark.ranks and the fixture rank_context
     rewritten_asserts  has assert statements tell their values in ranks
+    warning_filters    which filters of warnings a test's ranks get
     reproduction       the command that runs one test again under pytest
 """

@@ -158,8 +158,9 @@ TABLE = (
         "pytest_plugin",
         ("pytest_plugin",),
         (
-            *(*LOW, "report", "runner", "ranks.modes", "cases.rank_function"),
-            *("system.fork_safety", "system.processors", "system.garbage", "targets"),
+            *(*LOW, "report", "runner", "ranks.modes", "ranks.warning_filters", "cases.rank_function"),
+            *("system.fork_safety", "system.processors", "system.garbage", "system.runner_settings"),
+            "targets",
             "configuration",
         ),
     ),
