@@ -14,13 +14,12 @@ from pathlib import Path
 if __package__ in (None, ""):  # run as a script: its own directory is no place to import from
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
-from harness.examples import wanted
-
 from harness import TestCase, environment, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.fuzzing.player import played, quiet_environment, smallest
 from harness.fuzzing.signature import Signature
 from harness.fuzzing.stores.draw import drawn
 from harness.fuzzing.stores.hunted import StorePrograms
+from harness.hypothesis_examples import wanted
 from suites.bugs.book import known
 
 #: Programs of a test, which take some hundredths of a second each.
