@@ -8,7 +8,10 @@ from harness.settings import EnvVar
 from harness.variables import VARIABLES, VERDICT_VARIABLES
 
 # What users do not set.
-INTERNAL = {EnvVar.WORKER, EnvVar.TEST_TIMEOUT, EnvVar.STORE, EnvVar.NO_SHARED_FILE, EnvVar.HOST_ADDR}
+INTERNAL = {
+    *(EnvVar.WORKER, EnvVar.TEST_TIMEOUT, EnvVar.STORE, EnvVar.NO_SHARED_FILE, EnvVar.HOST_ADDR),
+    *(EnvVar.EXECUTED, EnvVar.RUNNING_TEST),
+}
 
 
 class VariablesTest(unittest.TestCase):
