@@ -15,6 +15,7 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
 import torch
 from torch import Tensor, nn
 from torch._dynamo import config
+from torch.nn.functional import cross_entropy
 
 from harness import DynamoTestCase, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.graphs import captured_splits
@@ -118,6 +119,48 @@ class TestFakeDistributedSingleProc(FakeDdpTestCase):
             backend="inductor",
         )
         self.assertEqual(split.sizes, (299_520,))
+
+
+class TestSplitLosses(FakeDdpTestCase):
+    """A loss within the model, behind the last split: weights of classes, ignored classes, smoothing."""
+
+    def by_hand(self, scores, targets, importance, *, reduction, ignored, smoothing):
+        """The cross entropy from its definition."""
+        logs = (scores - scores.amax(1, keepdim=True)).exp()
+        logs = (logs / logs.sum(1, keepdim=True)).log()
+        counted = (targets != ignored).float()
+        own = importance[targets] * counted
+        losses = -own * logs[range(len(targets)), targets] * (1 - smoothing)
+        losses = losses - (importance * logs).sum(1) * counted * smoothing / len(importance)
+        return {"none": losses, "sum": losses.sum(), "mean": losses.sum() / own.sum()}[reduction]
+
+    def test_weights_and_ignored_classes(self):
+        class Judged(nn.Module):
+            def __init__(self, **rules):
+                super().__init__()
+                self.weight1, self.weight2 = weight(512), weight(512)
+                self.register_buffer("importance", torch.tensor([1.0, 4.0, 0.25, 2.0, 0.5]))
+                self.rules = rules
+
+            def scores(self, x: Tensor) -> Tensor:
+                return (x @ self.weight1 @ self.weight2)[:, :5]
+
+            def forward(self, x: Tensor, targets: Tensor) -> Tensor:
+                return cross_entropy(self.scores(x), targets, self.importance, **self.rules)
+
+        calls = [
+            (torch.randn(6, 512), torch.tensor(targets))
+            for targets in ([0, 3, 1, 4, 3, 2], [3, 1, 1, 3, 0, 4])
+        ]
+        for reduction, ignored, smoothing in (("mean", 3, 0.0), ("sum", 1, 0.25), ("none", 3, 0.25)):
+            with self.subTest(reduction=reduction):
+                torch._dynamo.reset()
+                model = Judged(reduction=reduction, ignore_index=ignored, label_smoothing=smoothing)
+                rules = {"reduction": reduction, "ignored": ignored, "smoothing": smoothing}
+                for x, targets in calls:
+                    expected = self.by_hand(model.scores(x), targets, model.importance, **rules)
+                    self.assertEqual(model(x, targets), expected, rtol=1e-4, atol=1e-4)
+                self.check_split(model, *calls, names=(("weight2",), ("weight1",)), backend="aot_eager")
 
 
 class TestUnbackedSplits(FakeDdpTestCase):

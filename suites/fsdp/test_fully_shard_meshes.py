@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 from pathlib import Path
 
@@ -11,12 +12,13 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import Replicate, Shard
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.targets import Capability, needs
 from suites.fsdp import reference
 from suites.fsdp.base import ROUNDED
-from suites.fsdp.models import WIDTH
+from suites.fsdp.models import WIDTH, Block
 from suites.fsdp.plain_copy import PlainCopyTestCase
 
 
@@ -82,6 +84,28 @@ class FullyShardMeshTest(PlainCopyTestCase):
             self.assertEqual(block.up.weight.to_local().shape, (4, WIDTH))
             with self.subTest(step=step):
                 self.check_gradients(sharded)
+
+    def test_layers_that_are_cut_over_both_dimensions(self):
+        """Tensor parallelism within pairs of ranks, FSDP2 over them: rows of a layer are cut twice."""
+        mesh = init_device_mesh(self.device_type, (2, 2), mesh_dim_names=("data", "tensor"))
+        data, tensor = mesh.get_coordinate()
+        model = copy.deepcopy(self.plain)
+        for block in model.blocks:
+            parallelize_module(block, mesh["tensor"], {"up": ColwiseParallel(), "down": RowwiseParallel()})
+        sharded = self.fsdp2(model, Block, mesh=mesh["data"])
+        own = reference.Batch(self.batch.inputs.chunk(2)[data], self.batch.targets.chunk(2)[data])
+        plain = dict(self.plain.named_parameters())
+        for _ in range(2):
+            reference.loss_of(sharded, own).backward()
+            self.backward_alone()
+        for name, parameter in sharded.named_parameters():
+            self.assertEqual(parameter.full_tensor(), plain[name], name)
+            self.assertEqual(parameter.grad.full_tensor(), plain[name].grad, name, **ROUNDED)
+        up, down = sharded.blocks[1].up.weight, sharded.blocks[1].down.weight
+        rows = plain["blocks.1.up.weight"].grad.chunk(2)[tensor].chunk(2)[data]
+        self.assertEqual(up.grad.to_local(), rows, **ROUNDED)
+        part = plain["blocks.1.down.weight"].grad.chunk(2, 1)[tensor].chunk(2)[data]
+        self.assertEqual(down.grad.to_local(), part, **ROUNDED)
 
     def test_norms_and_clipping(self):
         """The norm of all gradients, and what is clipped by it, is the whole model's."""

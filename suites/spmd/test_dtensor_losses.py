@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import itertools
 import sys
+import unittest
 from pathlib import Path
 
 if __package__ in (None, ""):  # run as a script: its own directory is no place to import from
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 import numpy as np
-from torch.distributed.tensor import Replicate, Shard
+from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
 from torch.distributed.tensor.parallel import loss_parallel
 from torch.nn import functional as F
 
 from harness import load_tests, run_tests, with_comms  # noqa: F401  (unittest calls load_tests)
 from harness.ranks.local import rank
+from harness.releases import torch_at_least
 from suites.spmd.dtensor_base import RANKS, ROUNDED, Bodies, Communication, in_rank_modes
 from suites.spmd.sharding_model import small_numbers
 
@@ -96,6 +98,85 @@ class ParallelLosses(LossBodies):
         with loss_parallel():
             for loss, msg in self.losses():
                 self.check(loss, scores, [Shard(1)], targets, msg=msg)
+
+    @with_comms
+    def test_weights_of_places(self):
+        """The same where classes are the second of three dimensions, and where they are the only one."""
+        scores = small_numbers(4, (3, 7, 5)) / 4
+        places = np.arange(15).reshape(3, 5) % 7
+        for rules in ({"reduction": "mean", "ignore_index": 5}, {"reduction": "none"}, {"reduction": "sum"}):
+            self.check_weighted(scores, [Shard(1)], places, [Replicate()], (RANKS,), **rules)
+        for rules in ({"reduction": "mean"}, {"reduction": "sum", "ignore_index": 6}):
+            for wanted in (6, 2):
+                row = scores[0, :, 0]
+                self.check_weighted(row, [Shard(0)], np.array(wanted), [Replicate()], (RANKS,), **rules)
+
+    @unittest.skipUnless(torch_at_least("2.13"), "before torch 2.13 the mesh has one dimension")
+    @with_comms
+    def test_rows_and_classes(self):
+        """Rows over one dimension of the mesh, classes over the other, in either order."""
+        shape = (2, 2)
+        for placements, of_targets in (
+            ([Shard(0), Shard(1)], [Shard(0), Replicate()]),
+            ([Shard(1), Shard(0)], [Replicate(), Shard(0)]),
+            ([Shard(1), Replicate()], [Replicate(), Replicate()]),
+        ):
+            for reduction, ignored in itertools.product(("sum", "none"), (-100, 1)):
+                rules = {"reduction": reduction, "ignore_index": ignored}
+                self.check_weighted(SCORES, placements, TARGETS, of_targets, shape, **rules)
+        mesh = self.mesh(*shape)
+        scores, targets = self.spread(SCORES, mesh, Shard(0), Shard(1)), self.tensor(TARGETS)
+        laid = self.spread(TARGETS, mesh, Shard(0), Replicate())
+        with loss_parallel():
+            with self.assertRaisesRegex(NotImplementedError, "one-dimensional"):
+                F.cross_entropy(scores, laid)
+            with self.assertRaisesRegex(ValueError, "requires a DTensor"):
+                F.cross_entropy(scores, targets, reduction="sum")
+            with self.assertRaisesRegex(RuntimeError, "Expected"):
+                F.cross_entropy(scores, self.spread(TARGETS, mesh, Replicate(), Replicate()), reduction="sum")
+            with self.assertRaisesRegex(ValueError, "exactly one mesh dim"):
+                F.cross_entropy(self.spread(SCORES, mesh, Shard(1), Shard(1)), targets, reduction="sum")
+            with self.assertRaisesRegex(ValueError, "exactly one mesh dim"):
+                F.cross_entropy(self.spread(SCORES, mesh, Shard(0), Replicate()), laid, reduction="sum")
+            summands = DTensor.from_local(self.tensor(SCORES[:, :4]), mesh, [Partial(), Shard(1)])
+            with self.assertRaisesRegex(ValueError, "Shard or Replicate"):
+                F.cross_entropy(summands, targets, reduction="sum")
+
+    @with_comms
+    def test_plain_targets_and_weights(self):
+        """They are taken to be the same on each rank."""
+        mesh = self.mesh(RANKS)
+        with rank.outside():
+            plain = self.tensor(TARGETS), self.tensor(WEIGHTS)
+            whole = self.tensor(SCORES).requires_grad_()
+            expected = F.cross_entropy(whole, *plain, ignore_index=5)
+            expected.backward()
+        laid = self.spread(SCORES, mesh, Shard(1)).requires_grad_()
+        with loss_parallel():
+            found = F.cross_entropy(laid, *plain, ignore_index=5)
+            found.backward()
+        self.assertEqual(found.full_tensor(), expected, **ROUNDED)
+        self.check_lies(laid.grad, whole.grad.cpu().numpy(), [Shard(1)], "gradient")
+
+    def check_weighted(self, scores, placements, targets, of_targets, shape, **rules):
+        """Check the loss, with and without weights, and the gradient of the scores."""
+        mesh, msg = self.mesh(*shape), f"{placements} {rules}"
+        for weighted in (True, False):
+            with rank.outside():
+                whole = self.tensor(scores).requires_grad_()
+                weights = self.tensor(WEIGHTS) if weighted else None
+                expected = F.cross_entropy(whole, self.tensor(targets), weights, **rules)
+                factors = self.tensor(small_numbers(3, expected.shape))
+                (expected * factors).sum().backward()
+            laid = self.spread(scores, mesh, *placements).requires_grad_()
+            weights = self.spread(WEIGHTS, mesh, *[Replicate()] * mesh.ndim) if weighted else None
+            with loss_parallel():
+                found = F.cross_entropy(laid, self.spread(targets, mesh, *of_targets), weights, **rules)
+                joined = found.full_tensor()
+                self.assertEqual(joined, expected, msg, **ROUNDED)
+                (joined * factors).sum().backward()
+            self.assertEqual(laid.grad.placements, tuple(placements), msg)
+            self.assertEqual(laid.grad.full_tensor(), whole.grad, f"gradient, {msg}", **ROUNDED)
 
     @with_comms
     def test_the_region(self):

@@ -194,6 +194,26 @@ class Operators(OperatorBodies):
         self.check(lambda x: torch.stack(x.unbind(1)), [(7, 3)], stays=stays, only_these=True)
 
 
+class Convolutions(OperatorBodies):
+    """Convolutions of images that are cut by the batch; weights are whole."""
+
+    @with_comms
+    def test_convolution(self):
+        stays = {(S(0), R, R): S(0), (R, R, R): R}
+        for convolution, rules in (
+            (F.conv2d, {"padding": 1}),
+            (F.conv2d, {"stride": 2, "dilation": 2}),
+            (F.conv_transpose2d, {"padding": 1, "stride": 2}),
+        ):
+            self.check(
+                lambda x, weight, bias, f=convolution, rules=rules: f(x, weight, bias, **rules),
+                [(7, 2, 5, 6), (2, 2, 3, 2), (2,)],
+                stays=stays,
+                only_these=True,
+                **ROUNDED,
+            )
+
+
 class Lookups(OperatorBodies):
     """Operators that take indices, which have no gradient."""
 
@@ -275,6 +295,7 @@ class Lookups(OperatorBodies):
 
 
 in_rank_modes(globals(), Operators, Lookups)
+in_rank_modes(globals(), Convolutions, modes=("OnPooledRanks",))
 
 if __name__ == "__main__":
     run_tests()

@@ -73,3 +73,8 @@ def _all() -> Iterator[str]:
                 yield name
         else:
             yield from (file.relative_to(top).as_posix() for file in path.rglob("*.py"))
+
+
+def group(file: str) -> str:
+    """The entry of ``MUTATED`` that a mutated file is or is in; another file is its own group."""
+    return next((name for name in MUTATED if file == name or file.startswith(f"{name}/")), file)

@@ -27,3 +27,11 @@ class FilesTest(unittest.TestCase):
     def test_none(self) -> None:
         with self.assertRaisesRegex(UsageError, "no mutated file has 'nowhere' in its name"):
             modules.files(("nowhere",))
+
+    def test_group(self) -> None:
+        rows = {
+            "torch/distributed/tensor/_ops/utils.py": "torch/distributed/tensor",
+            "torch/distributed/utils.py": "torch/distributed/utils.py",
+            "torch/distributed/tensors.py": "torch/distributed/tensors.py",
+        }
+        self.assertEqual({file: modules.group(file) for file in rows}, rows)
