@@ -35,11 +35,19 @@ def quiet_environment() -> Iterator[None]:
         yield
 
 
-def played(fuzzer: Hunted[Any], program: Any, patience: float = 1.0) -> Failure | None:
-    """Runs a program on its ranks and says how it failed; None where it passed. Raises Rejected."""
+def played(
+    fuzzer: Hunted[Any], program: Any, patience: float = 1.0, chaos: int | None = None
+) -> Failure | None:
+    """Runs a program on its ranks and says how it failed; None where it passed. Raises Rejected.
+
+    ``chaos`` is the seed by which the ranks are delayed, None for no delays.
+    """
     test, result = subject_of(fuzzer, program), unittest.TestResult()
-    limit = {EnvVar.TIMEOUT: f"{fuzzer.timeout_s * patience:g}"}
-    with mock.patch.dict(os.environ, limit), warnings.catch_warnings():
+    own = {
+        EnvVar.TIMEOUT: f"{fuzzer.timeout_s * patience:g}",
+        EnvVar.CHAOS: "" if chaos is None else str(chaos),
+    }
+    with mock.patch.dict(os.environ, own), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         test.run(result)
     outcome = test._harness_outcome
@@ -50,8 +58,8 @@ def played(fuzzer: Hunted[Any], program: Any, patience: float = 1.0) -> Failure 
     return of_outcome(outcome)
 
 
-def smallest(fuzzer: Hunted[Any], program: Any, failure: Failure) -> Any:
-    """The smallest program found that fails in the same way. No program is tried twice."""
+def smallest(fuzzer: Hunted[Any], program: Any, failure: Failure, chaos: int | None = None) -> Any:
+    """The smallest program found that fails in the same way, with the same delays. None is tried twice."""
     until_s, tried = time.monotonic() + SHRINKING_S, {program}
     candidates = list(fuzzer.simpler(program))
     while candidates and time.monotonic() < until_s and len(tried) <= TRIES:
@@ -60,7 +68,7 @@ def smallest(fuzzer: Hunted[Any], program: Any, failure: Failure) -> Any:
             continue
         tried.add(candidate)
         try:
-            came = played(fuzzer, candidate)
+            came = played(fuzzer, candidate, chaos=chaos)
         except Rejected:
             continue
         if came == failure:

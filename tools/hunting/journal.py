@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ class Find:
 
     ``entry``: the bug of the book that it is. ``releases``: how the script fails in a fresh process, by the
     release of torch, "" where it passes; empty where it did not run (a known bug, a find that is not shrunk).
+    ``schedules``: how it fails on ranks, by their delays, "" where it passes.
     """
 
     signature: Signature
@@ -45,11 +46,17 @@ class Find:
     script: str
     entry: str | None
     releases: dict[str, str]
+    schedules: dict[str, str] = field(default_factory=dict)
 
     @property
     def confirmed(self) -> bool:
-        """Whether the script failed in a fresh process."""
-        return any(self.releases.values())
+        """Whether the script failed in a fresh process, or the delays of its ranks decide how it ends."""
+        return any(self.releases.values()) or self.is_race
+
+    @property
+    def is_race(self) -> bool:
+        """Whether the program passes under some delays of its ranks and fails under others."""
+        return "" in self.schedules.values() and any(self.schedules.values())
 
 
 def append(directory: Path, record: Batch | Find) -> None:

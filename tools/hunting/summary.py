@@ -11,6 +11,8 @@ from tools.hunting.journal import Batch, Find
 
 # Parts of a hunt for which new finds are counted, to see whether they become rarer.
 PARTS = 8
+# How many lines tell of a race: that it is one, a schedule that passes, and one that fails.
+RACE_LINES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,7 @@ def summary(records: Sequence[Batch | Find]) -> Summary:
     lines.append(f"new: {len(confirmed)}; only on ranks, and not as a script: {len(new) - len(confirmed)}")
     for text, group in sorted(confirmed.items(), key=lambda item: -len(item[1])):
         lines.append(f"  {len(group):5} {file_name(text)} {text}")
+        lines += [f"        {line}" for find in group if find.is_race for line in _race(find)][:RACE_LINES]
     return Summary((*lines, curve(records)), scripts)
 
 
@@ -71,4 +74,13 @@ def _script(signature: str, group: Sequence[Find]) -> str:
     find = min((each for each in group if each.confirmed), key=lambda each: len(each.script))
     told = [signature, f"seed {find.seed}, program {find.number}"]
     told += [f"torch {release}: {came or 'passes'}" for release, came in find.releases.items()]
+    told += [*_race(find)] if find.is_race else []
     return "".join(f"# {line}\n" for line in told) + find.script
+
+
+def _race(find: Find) -> Iterator[str]:
+    """That the delays of its ranks decide how a program ends: a schedule that passes, and one that fails."""
+    yield "a race; on ranks of the harness it"
+    ends = sorted(find.schedules.items(), key=lambda end: bool(end[1]))
+    for delays, came in (ends[0], ends[-1]):
+        yield f"  {'passes' if not came else 'fails'} with {delays}{came and ': '}{came}"

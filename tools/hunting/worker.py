@@ -7,7 +7,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from harness.fuzzing.hunted import Hunted, Rejected, hunted
 from harness.fuzzing.player import played, quiet_environment, smallest
 from harness.fuzzing.signature import Failure, Signature
 from suites.bugs import book
-from tools.hunting import journal
+from tools.hunting import journal, schedules
 from tools.hunting.journal import Batch, Find
 
 # How many programs of a seed are run at most, so that all fuzzers get their turns.
@@ -51,8 +51,9 @@ def run(task: Task) -> Batch:
         for number, program in enumerate(itertools.islice(fuzzer.drawn(task.seed), PROGRAMS)):
             if time.time() > task.until_s:
                 break
+            chaos = schedules.delays_of(task.seed, number, fuzzer.world_size(program))
             try:
-                failure = _failure_of(fuzzer, program)
+                failure = _failure_of(fuzzer, program, chaos)
             except Rejected:
                 rejected += 1
                 continue
@@ -60,31 +61,36 @@ def run(task: Task) -> Batch:
             if failure is not None:
                 failed += 1
                 task.seen[failure] += 1
-                journal.append(task.directory, _found(task, fuzzer, number, program, failure))
+                journal.append(task.directory, _found(task, fuzzer, number, program, failure, chaos))
     batch = Batch(task.fuzzer, task.seed, ran, rejected, failed, time.monotonic() - began_s)
     journal.append(task.directory, batch)
     return batch
 
 
-def _failure_of(fuzzer: Hunted[Any], program: Any) -> Failure | None:
+def _failure_of(fuzzer: Hunted[Any], program: Any, chaos: int | None) -> Failure | None:
     """How a program fails; one that hung runs once more: a machine that stalled does not stall twice."""
-    failure = played(fuzzer, program)
+    failure = played(fuzzer, program, chaos=chaos)
     if failure is not None and failure.kind.value == "hangs":
-        failure = played(fuzzer, program, patience=2.0)
+        failure = played(fuzzer, program, patience=2.0, chaos=chaos)
     return failure
 
 
-def _found(task: Task, fuzzer: Hunted[Any], number: int, program: Any, failure: Failure) -> Find:
+def _found(
+    task: Task, fuzzer: Hunted[Any], number: int, program: Any, failure: Failure, chaos: int | None
+) -> Find:
     count = task.seen[failure]
     shrink = count <= ALL_UP_TO or random.Random(f"{task.seed}/{number}").randrange(ONE_IN) == 0
     if shrink:
-        program = smallest(fuzzer, program, failure)
+        program = smallest(fuzzer, program, failure, chaos)
     signature = Signature(fuzzer.name, failure, fuzzer.structure(program))
     entry = book.known(str(signature))
     script = fuzzer.script(program)
-    releases = {} if entry is not None or not shrink else confirmed(script, fuzzer.timeout_s, task.pythons)
-    name = None if entry is None else entry.name
-    return Find(signature, task.seed, number, shrink, script, name, releases)
+    find = Find(signature, task.seed, number, shrink, script, None if entry is None else entry.name, {})
+    if entry is not None or not shrink:
+        return find
+    releases = confirmed(script, fuzzer.timeout_s, task.pythons)
+    ends = schedules.ends(fuzzer, program, chaos, schedules.OTHERS) if fuzzer.world_size(program) > 1 else {}
+    return replace(find, releases=releases, schedules=ends)
 
 
 def confirmed(script: str, timeout_s: float, pythons: Mapping[str, str]) -> dict[str, str]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 import torch.distributed as dist
 
 from harness import MultiProcessTestCase, MultiThreadedTestCase
+from suites.selftest.ranks.external.bodies import run_and_write
 
 #: Calls of each rank before the flag is set and read: a slow rank needs some 0.6 s for them in all.
 CALLS = 60
@@ -73,3 +74,8 @@ class ThreadsTest(MultiThreadedTestCase):
     def test_race(self) -> None:
         """Expects a flag that rank 1 sets when it comes to it."""
         self.assertTrue(flag(dist.distributed_c10d._get_default_store(), self.rank))
+
+
+def main(results: str, *names: str) -> NoReturn:
+    """Runs tests of this module on ranks that a launcher has started."""
+    run_and_write(__name__, results, names)

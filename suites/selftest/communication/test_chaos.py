@@ -21,6 +21,7 @@ from harness.communication.chaos import (
 from harness.communication.recorder import Recorder
 from suites.selftest.communication import chaos_cases
 from suites.selftest.faults.rows import OnForkServer
+from suites.selftest.ranks.external.jobs import Job
 
 
 def seed_of(*paces: float) -> int:
@@ -109,6 +110,21 @@ class RaceTest(OnForkServer):
             with self.subTest(seed=seed):
                 played = self.play(chaos_cases.FlagTest, "test_right", HARNESS_CHAOS=str(seed))
                 self.assertEqual(played.verdict, "pass", played.text)
+
+
+class LaunchedTest(unittest.TestCase):
+    """Ranks that a launcher has started."""
+
+    def test_race_and_no_race(self) -> None:
+        """Each is delayed by the variable that it inherits."""
+        names = ("FlagTest.test_race", "FlagTest.test_right")
+        for seed, verdict in ((SET_FIRST, "pass"), (READ_FIRST, "FAIL")):
+            job = Job(names, names, module=chaos_cases.__name__, HARNESS_CHAOS=str(seed))
+            self.addCleanup(job.close)
+            for rank in range(2):
+                with self.subTest(seed=seed, rank=rank):
+                    found = job.verdicts(rank)
+                    self.assertEqual([found[name][0] for name in names], [verdict, "pass"], found)
 
 
 if __name__ == "__main__":

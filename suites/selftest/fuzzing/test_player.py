@@ -8,9 +8,9 @@ from unittest import mock
 from harness.fuzzing import hunted
 from harness.fuzzing.player import played, quiet_environment, smallest
 from harness.fuzzing.signature import Failure, Kind
+from suites.selftest.tools.planted.fuzzers import PLANTED
 from suites.selftest.tools.planted.odd_sums import OddSums
 
-PLANTED = {"odd sums": "suites.selftest.tools.planted.odd_sums:OddSums"}
 WRONG = Failure(Kind.WRONG, "sum #")
 
 

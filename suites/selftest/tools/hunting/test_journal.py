@@ -29,6 +29,18 @@ class JournalTest(unittest.TestCase):
         self.assertTrue(FIND.confirmed)
         self.assertFalse(Find(FIND.signature, 3, 1, True, "", None, {"2.13": "", "2.12": ""}).confirmed)
 
+    def test_race(self) -> None:
+        """What passes under some delays and fails under others is confirmed by that."""
+        for ends, is_race in (
+            ({}, False),
+            ({"a": ""}, False),
+            ({"a": "x"}, False),
+            ({"a": "", "b": "x"}, True),
+        ):
+            with self.subTest(ends):
+                find = Find(FIND.signature, 3, 1, True, "", None, {"2.13": ""}, ends)
+                self.assertEqual((find.is_race, find.confirmed), (is_race, is_race))
+
 
 if __name__ == "__main__":
     unittest.main()

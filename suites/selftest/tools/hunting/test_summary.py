@@ -27,6 +27,21 @@ class SummaryTest(unittest.TestCase):
         (script,) = found.scripts.values()
         self.assertTrue(script.endswith("# torch 2.12: passes\nassert False\n"), script)
 
+    def test_race(self) -> None:
+        """A race is new although its script passes, and is told with a schedule of each end."""
+        ends = {"HARNESS_CHAOS=7 (rank 0 slow)": "silently wrong: values", "no delays": ""}
+        found = summary([replace(ON_RANKS, schedules=ends)])
+        told = (
+            "a race; on ranks of the harness it",
+            "  passes with no delays",
+            "  fails with HARNESS_CHAOS=7 (rank 0 slow): silently wrong: values",
+        )
+        text = "\n".join(found.lines)
+        self.assertIn("new: 1; only on ranks, and not as a script: 0", text)
+        self.assertIn("\n".join(f"        {line}" for line in told), text)
+        (script,) = found.scripts.values()
+        self.assertIn("".join(f"# {line}\n" for line in told) + "assert False\n", script)
+
     def test_finds_that_are_not_shrunk_are_nothing_new(self) -> None:
         self.assertEqual(summary([replace(NEW, shrunk=False)]).scripts, {})
 

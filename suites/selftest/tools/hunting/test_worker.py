@@ -11,11 +11,12 @@ from unittest import mock
 
 from harness.fuzzing import hunted
 from harness.fuzzing.signature import Failure, Kind
-from tools.hunting import journal, worker
+from suites.selftest.tools.hunting.test_schedules import READ_FIRST, SET_FIRST
+from suites.selftest.tools.planted.fuzzers import PLANTED
+from tools.hunting import journal, schedules, worker
 from tools.hunting.journal import Batch, Find
 from tools.hunting.worker import ALL_UP_TO, Task, confirmed, releases_of, run
 
-PLANTED = {"odd sums": "suites.selftest.tools.planted.odd_sums:OddSums"}
 HERE = {"here": sys.executable}
 WRONG = Failure(Kind.WRONG, "sum #")
 
@@ -55,6 +56,20 @@ class RunTest(unittest.TestCase):
         (batch,) = self.hunt(time.time() - 1)
         assert isinstance(batch, Batch)
         self.assertEqual(batch.ran, 0)
+
+    def test_race(self) -> None:
+        """What fails under its delays alone is found, with delays under which it passes."""
+        with (
+            tempfile.TemporaryDirectory() as name,
+            mock.patch.object(schedules, "delays_of", lambda *_: READ_FIRST),
+            mock.patch.object(schedules, "OTHERS", (SET_FIRST,)),
+        ):
+            run(Task("racing", 5, time.time() + 600, Path(name), HERE))
+            find, batch = journal.read(Path(name))
+        assert isinstance(find, Find) and isinstance(batch, Batch)
+        self.assertEqual((batch.ran, batch.failed, find.number), (2, 1, 1))
+        self.assertEqual(find.releases, {"here": ""})
+        self.assertTrue(find.is_race, find.schedules)
 
 
 class ConfirmedTest(unittest.TestCase):

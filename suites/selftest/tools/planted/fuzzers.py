@@ -1,0 +1,9 @@
+"""The fuzzers with something planted, for ``harness.fuzzing.hunted.FUZZERS``.
+
+All of them at once: a process that starts ranks for several tests knows those of the first one.
+"""
+
+from __future__ import annotations
+
+_HERE = __name__.rpartition(".")[0]
+PLANTED = {"odd sums": f"{_HERE}.odd_sums:OddSums", "racing": f"{_HERE}.racing:Racing"}
