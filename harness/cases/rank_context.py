@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from harness.errors import UsageError
 from harness.ranks import rendezvous
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ class RankContext:
         """Makes the default process group of all ranks, at their meeting place, ``file_name`` on one host.
 
         For a test whose mark says ``backend=None``; otherwise the group is there when the test begins.
-        ``options`` are those of ``torch.distributed.init_process_group``.
+        ``options`` are those of ``torch.distributed.init_process_group``. UsageError where the backend is for
+        an accelerator, and there is none.
         """
         import torch
         import torch.distributed as dist
@@ -53,6 +55,12 @@ class RankContext:
         backend = backend or self.backend
         device = self._device_for(backend)
         if device.type != "cpu":
+            if not torch.get_device_module(device.type).device_count():
+                raise UsageError(
+                    f"backend {backend!r} needs a device of type {device.type} for each rank, and this "
+                    f"process sees none: @harness.skip_if_lt_x_gpu({self.world_size}) on the test skips it "
+                    "there, and backend='gloo' takes the CPU"
+                )
             torch.get_device_module(device.type).set_device(device)
         store = rendezvous.store(self.file_name, self.world_size)
         dist.init_process_group(backend, store=store, rank=self.rank, world_size=self.world_size, **options)

@@ -5,12 +5,10 @@ pytest sets the function's fixtures up in its own process, and each rank gets a 
 
 from __future__ import annotations
 
-import base64
 import functools
-import pickle
 import types
 import unittest
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +16,7 @@ from typing import Any
 from harness import pytest_outcomes
 from harness.cases import verdict
 from harness.cases.distributed import DistributedTestBase
+from harness.cases.fixture_values import decoded, encoded
 from harness.cases.rank_context import RankContext
 from harness.errors import LaunchError, UsageError
 from harness.protocol import ModuleRef
@@ -28,9 +27,10 @@ from harness.settings import RANK_MODES
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
 # Arguments of a test function that are no copies of fixtures' values in ranks, but the rank's own: its
-# context, and what begins sub-tests.
+# context, what begins sub-tests, and what replaces things until the test ends.
 CONTEXT = "rank_context"
 SUBTESTS = "subtests"
+MONKEYPATCH = "monkeypatch"
 _METHOD = "test"
 _MODES = tuple(mode for mode in RANK_MODES if mode != "local")
 
@@ -68,30 +68,6 @@ def _form(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
     return f"@pytest.mark.ranks({', '.join(shown)})"
 
 
-def encoded(values: Mapping[str, Any], *, partly: bool = False) -> str:
-    """The values of fixtures as text for ranks; UsageError for one that cannot be pickled, by its name.
-
-    ``partly``: such a value is left out instead.
-    """
-    pickled: dict[str, bytes] = {}
-    for name, value in values.items():
-        try:
-            pickled[name] = pickle.dumps(value)
-        except Exception as error:  # noqa: BLE001 - pickling runs code of the value
-            if partly:
-                continue
-            raise UsageError(
-                f"ranks cannot get the value of {name!r}: a {type(value).__name__} cannot be pickled "
-                f"({error}); make it in the test, or use the fixture by @pytest.mark.usefixtures({name!r})"
-            ) from None
-    return base64.b64encode(pickle.dumps(pickled)).decode()
-
-
-def decoded(text: str) -> dict[str, Any]:
-    """The values of which ``encoded`` made the text, in a process that has imported the test's module."""
-    return {name: pickle.loads(value) for name, value in pickle.loads(base64.b64decode(text)).items()}
-
-
 class RankFunction(DistributedTestBase):
     """The case of one test function; ``for_function`` makes it in the parent, ``_run`` in a rank."""
 
@@ -111,14 +87,15 @@ class RankFunction(DistributedTestBase):
         *,
         name: str,
         values: Mapping[str, Any],
-        subtests: bool = False,
+        own: Collection[str] = (),
         imported_before: Sequence[str] = (),
     ) -> RankFunction:
         """The case for a function at the top of its module, or a method of a plain class there.
 
-        ``name`` is the test's id, ``values`` are those of its arguments; with ``subtests`` the one of that
-        name is pytest's fixture. A bound method's instance in a rank gets copies of the attributes that this
-        one has now. Ranks import the modules ``imported_before`` before the function's.
+        ``name`` is the test's id, ``values`` are those of its arguments. Of these ``own`` are pytest's
+        fixtures of which each rank has one of its own: ``SUBTESTS``, ``MONKEYPATCH``. A bound method's
+        instance in a rank gets copies of the attributes that this one has now. Ranks import the modules
+        ``imported_before`` before the function's.
         UsageError for a function that ranks cannot import.
         """
         self = cls(_METHOD)
@@ -130,7 +107,7 @@ class RankFunction(DistributedTestBase):
         self._mark, self._name, self._imported_before = mark, name, imported_before
         owner = getattr(function, "__self__", None)
         self.plain_instance = None if isinstance(owner, type) else owner
-        own = {name for name in (CONTEXT, *((SUBTESTS,) if subtests else ())) if name in values}
+        own = {name for name in (CONTEXT, *own) if name in values}
         self._target = {
             "module": [module.name, module.file, module.run_as],
             "qualname": qualname,
@@ -189,9 +166,17 @@ class RankFunction(DistributedTestBase):
         context = RankContext(self.rank, self.world_size, self._mark.backend, self._file_name)
         if context.backend is not None:
             context.init_process_group()
-        own = {CONTEXT: context, SUBTESTS: RankSubtests(self)}
-        values.update((name, own[name]) for name in self._target["own"])
+        own = {CONTEXT: lambda: context, SUBTESTS: lambda: RankSubtests(self), MONKEYPATCH: self._monkeypatch}
+        values.update((name, own[name]()) for name in self._target["own"])
         return function(**values)
+
+    def _monkeypatch(self) -> Any:
+        """pytest's fixture of that name, of this rank: what it replaces comes back at the end."""
+        import pytest
+
+        monkeypatch = pytest.MonkeyPatch()
+        self.addCleanup(monkeypatch.undo)
+        return monkeypatch
 
 
 class RankSubtests:

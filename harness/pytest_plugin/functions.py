@@ -137,6 +137,14 @@ def _subtests(item: pytest.Function) -> Any | None:
     return value if type(value).__module__.partition(".")[0] in ("_pytest", "pytest_subtests") else None
 
 
+def _own(item: pytest.Function) -> set[str]:
+    """The arguments that are pytest's fixtures of which each rank gets one of its own, not a copy."""
+    from harness.cases.rank_function import MONKEYPATCH, SUBTESTS
+
+    patches = isinstance(item.funcargs.get(MONKEYPATCH), pytest.MonkeyPatch)
+    return {*([SUBTESTS] if _subtests(item) is not None else ()), *([MONKEYPATCH] if patches else ())}
+
+
 def _report(subtests: Any, failed: FailedSubtest) -> None:
     """Has pytest report a failed sub-test of ranks as one of its own."""
     __tracebackhide__ = True
@@ -165,6 +173,6 @@ def _case_for(item: pytest.Item, *, bound: bool = False) -> RankFunction:
         mark,
         name=test_id(item),
         values=values,
-        subtests=bound and _subtests(item) is not None,
+        own=_own(item) if bound else (),
         imported_before=(_REWRITING,),
     )

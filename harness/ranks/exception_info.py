@@ -6,6 +6,7 @@ import pickle
 import traceback
 
 from harness import pytest_outcomes
+from harness.errors import MethodNotRun
 from harness.outcomes import ErrorInfo
 from harness.tracebacks import show_users_frames
 
@@ -20,10 +21,13 @@ PICKLE_BYTES = 256 * 1024
 def capture(error: BaseException, assertion: type[BaseException] = AssertionError) -> ErrorInfo:
     """The exception's type, message, traceback with causes and groups, and its pickle if it has one.
 
-    Its own tracebacks are cut down to the user's frames. What ``pytest.fail`` raises counts as an assertion.
+    Its own tracebacks are cut down to the user's frames, and left out where the harness raised it of a method
+    that did not run. What ``pytest.fail`` raises counts as an assertion.
     Never raises: where the exception's ``str`` or ``__reduce__`` fails, that part is replaced or left out.
     """
     show_users_frames(error, assertion)
+    if isinstance(error, MethodNotRun):
+        error.__traceback__ = None
     return ErrorInfo(
         type_name=_type_name(type(error)),
         message=cut(_message(error), MESSAGE_CHARS),

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.communication_call import Call, under_way
+from harness.communication_call import Call, Kind, under_way
 from harness.frames import Frame, main_stack, users_frame
 from harness.outcomes import RankOutcome, Status, exit_text, ranks_text
 from harness.record import RankRecord
@@ -133,4 +133,7 @@ def _after(calls: Sequence[Call]) -> str:
     current = under_way(calls)
     if current is not None:
         return f" in {current}{current.at}"
-    return f" after {calls[-1]}" if calls else ""
+    if not calls:
+        return ""
+    last = calls[-1]
+    return f" after {last.name if last.signature.kind is Kind.MAKING else last}"

@@ -134,8 +134,18 @@ def _of_path(name: str, modules: Mapping[str, Path], cwd: Path) -> Target:
         if files:
             return _of_files(name, files, modules)
         raise UsageError(f"{name}: no test_*.py below this directory")
+    if path.exists():
+        raise UsageError(f"{name}: neither a Python file nor a directory")
     known = [str(file_of_module(module, Path())) for module in modules]
-    raise UsageError(f"{name}: no such file or directory{_perhaps(name, known)}")
+    raise UsageError(f"{name}: no such file or directory{_perhaps(name, _near(path, cwd) or known)}")
+
+
+def _near(path: Path, cwd: Path) -> list[str]:
+    """The test files below the directory that a path is in, as they would be named; none for this tree's."""
+    directory = next(parent for parent in path.parents if parent.is_dir())
+    if directory.is_relative_to(_TREE) or not directory.is_relative_to(cwd):
+        return []
+    return [os.path.relpath(file, cwd) for file in _test_files(directory)]
 
 
 def _of_files(name: str, files: Sequence[Path], modules: Mapping[str, Path]) -> Target:

@@ -8,6 +8,7 @@ from unittest import mock
 import torch
 
 from harness.cases.rank_context import RankContext
+from harness.errors import UsageError
 
 
 class DeviceTest(unittest.TestCase):
@@ -27,12 +28,24 @@ class DeviceTest(unittest.TestCase):
         """A group that the test makes itself sets the device of the backend that it is given."""
         context = RankContext(3, 4, None, "none")
         with (
+            mock.patch("torch.cuda.device_count", return_value=2),
             mock.patch("torch.cuda.set_device") as set_device,
             mock.patch("torch.distributed.FileStore", side_effect=StopIteration),
             self.assertRaises(StopIteration),
         ):
             context.init_process_group("nccl")
-        set_device.assert_called_once_with(torch.device("cuda", 3 % max(1, torch.cuda.device_count())))
+        set_device.assert_called_once_with(torch.device("cuda", 1))
+
+    def test_group_without_a_device(self) -> None:
+        """On a machine without the backend's devices, the error says so, and what skips the test there."""
+        with (
+            mock.patch("torch.cuda.device_count", return_value=0),
+            mock.patch("torch.cuda.set_device", side_effect=AssertionError("no device to set")),
+            self.assertRaisesRegex(
+                UsageError, r"'nccl' needs a device of type cuda.*@harness.skip_if_lt_x_gpu\(4\)"
+            ),
+        ):
+            RankContext(3, 4, "nccl", "none").init_process_group()
 
 
 if __name__ == "__main__":

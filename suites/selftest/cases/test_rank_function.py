@@ -1,4 +1,4 @@
-"""Tests what a mark for test functions on ranks may say, and which values of fixtures ranks can get."""
+"""Tests what a mark for test functions on ranks may say, and what is told of their sub-tests."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from harness.cases.rank_function import RanksMark, decoded, encoded, run
+from harness.cases.rank_function import RanksMark, run
 from harness.errors import UsageError
 
 
 class MarkTest(unittest.TestCase):
-    """``RanksMark.of`` and ``encoded``, which say what is wrong in one line."""
+    """``RanksMark.of``, which says what is wrong in one line."""
 
     def test_table(self) -> None:
         """Arguments of the mark, and the mark or the words of the error."""
@@ -34,14 +34,6 @@ class MarkTest(unittest.TestCase):
                     self.assertNotIn("\n", str(error))
                 else:
                     self.assertEqual(found, expected)
-
-    def test_values(self) -> None:
-        """Ranks get what was given; a value that cannot be pickled is named."""
-        self.assertEqual(decoded(encoded({"a": 1, "b": [2]})), {"a": 1, "b": [2]})
-        self.assertRaisesRegex(
-            UsageError, "'b': a function cannot be pickled", encoded, {"a": 1, "b": lambda: 0}
-        )
-        self.assertEqual(decoded(encoded({"a": 1, "b": lambda: 0}, partly=True)), {"a": 1})
 
 
 class RunTest(unittest.TestCase):

@@ -117,6 +117,18 @@ def test_requirement():
 def test_capsys(capsys):
     pass
 
+@pytest.fixture(autouse=True)
+def patched(monkeypatch):
+    monkeypatch.setattr(os, "getlogin", lambda: "in pytest's process")
+    monkeypatch.setenv("OF_FIXTURE", "yes")
+
+@pytest.mark.ranks(2, mode="pooled")
+@pytest.mark.parametrize("nth", [1, 2])
+def test_patches(rank_context, monkeypatch, nth):
+    assert os.environ["OF_FIXTURE"] == "yes" and os.getlogin is not threading.Lock
+    monkeypatch.setattr(os, "getlogin", threading.Lock)
+    assert os.getlogin is threading.Lock
+
 @pytest.mark.ranks(2)
 async def test_async(rank_context):
     assert 0
@@ -183,6 +195,8 @@ OUTCOMES = {
     "test_skips": "skipped",
     "test_subtests": "failed",
     "test_capsys": "failed",
+    "test_patches[1]": "passed",
+    "test_patches[2]": "passed",
     "test_wrong_mark": "failed",
     "test_no_mark": "error",
     "test_of_a_case": "failed",
@@ -191,7 +205,7 @@ OUTCOMES = {
 }
 # What the text of those that cannot run says.
 ERRORS = (
-    "cannot get the value of 'capsys': a CaptureFixture cannot be pickled",
+    "ranks cannot have pytest's 'capsys', which acts in pytest's own process: contextlib.redirect_stdout(",
     "@pytest.mark.ranks('two'): the number of ranks is 1 or more; write @pytest.mark.ranks(4)",
     "rank_context is what a rank knows: put @pytest.mark.ranks(N) on the test",
     "the mark ranks is for test functions; a TestCase derives from harness.MultiProcessTestCase",

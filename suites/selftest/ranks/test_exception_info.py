@@ -10,6 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from harness.errors import MethodNotRun
 from harness.ranks.exception_info import MESSAGE_CHARS, PICKLE_BYTES, TRACEBACK_CHARS, capture, cut
 from suites.selftest.properties import given
 
@@ -44,6 +45,11 @@ def raised(error: BaseException) -> BaseException:
 
 class CaptureTest(unittest.TestCase):
     """``capture``, which makes a value of an exception and never raises."""
+
+    def test_method_not_run(self) -> None:
+        """What the harness says of a method that did not run comes without its own and unittest's frames."""
+        info = capture(raised(MethodNotRun("returned a coroutine")))
+        self.assertEqual(info.traceback, "harness.errors.MethodNotRun: returned a coroutine")
 
     def test_plain(self) -> None:
         """It keeps the type, the message, the traceback with the line, and the pickled exception."""

@@ -6,12 +6,14 @@ import unittest
 from dataclasses import replace
 
 from harness import cases
+from harness.communication_call import Call, Kind, Signature
 from harness.outcomes import RankOutcome, Status
 from harness.report.activity import activities, doing
 from suites.selftest.report import samples
 from suites.selftest.report.samples import HISTORY, TORCH, call, failing, stack, waiting
 
 HERE = "(test_sum.py:3 in test_sum)"
+MAKING = Signature("init_process_group", "0", Kind.MAKING, default=True)
 RENDEZVOUS = f"{TORCH}/rendezvous.py"
 
 
@@ -44,6 +46,11 @@ class DoingTest(unittest.TestCase):
             "was in phase 'start', without a stack": RankOutcome(0, ended, phase="start"),
             "had passed": RankOutcome(0, Status.PASSED),
             "had passed after all_reduce #4 of group 0": RankOutcome(0, Status.PASSED, calls=HISTORY),
+            "had passed after init_process_group": RankOutcome(
+                0,
+                Status.PASSED,
+                calls=(Call(MAKING, 1, 1, 1.0, ended_s=2.0),),
+            ),
             "skipped (no GPU)": RankOutcome(0, Status.SKIPPED, skip_reason="no GPU"),
             "failed AssertionError: 3 != 4 after all_reduce #4 of group 0": failing(0),
             f"raised {samples.LOST_PEER.headline} in all_reduce #5 of group 0": replace(

@@ -182,6 +182,18 @@ class PathTest(unittest.TestCase):
         with self.assertRaisesRegex(UsageError, "did you mean suites/aot/test_export.py"):
             self.one("suites/aot/test_exprt.py")
 
+    def test_no_such_path_of_a_project(self) -> None:
+        """In a project of one's own its files are named, and none of the suites that are installed."""
+        (self.root / "tests").mkdir()
+        (self.root / "tests" / "test_export_again.py").touch()
+        with self.assertRaisesRegex(UsageError, r"did you mean tests/test_export_again.py\?$"):
+            self.one("tests/test_exprt.py")
+
+    def test_no_python(self) -> None:
+        (self.root / "test_own.txt").touch()
+        with self.assertRaisesRegex(UsageError, "test_own.txt: neither a Python file nor a directory"):
+            self.one("./test_own.txt")
+
     def test_no_tests_below(self) -> None:
         (self.root / "empty").mkdir()
         for name in ("empty", "empty/"):
