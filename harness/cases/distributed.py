@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 from harness.cases.multiprocess import MultiProcessTestCase
+from harness.errors import UsageError
 from harness.ranks import rendezvous
 from harness.settings import EnvVar
 
@@ -32,11 +33,17 @@ class DistributedTestBase(MultiProcessTestCase):
     def create_pg(self, device: str, world_size: int | None = None) -> Any:
         """Makes the default process group at the ranks' meeting place, and returns it.
 
-        On an accelerator this also makes the rank's device the current and the default one.
+        On an accelerator this also makes the rank's device the current and the default one. UsageError where
+        it is not called in a rank.
         """
         import torch
         import torch.distributed as dist
 
+        if self.rank == self.MAIN_PROCESS_RANK:
+            raise UsageError(
+                "create_pg was called in the process that starts the ranks, where setUp and setUpClass run: "
+                "call it in the test or in setUpRank, which run in each rank"
+            )
         size = self.world_size if world_size is None else world_size
         backend = self.backend(device)
         store = rendezvous.store(self._file_name, size)

@@ -6,6 +6,7 @@ of cases override single answers. ``multiprocess`` starts the ranks and joins th
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
@@ -145,8 +146,8 @@ class RankRequest(CaseInRank):
 
 def _checked_world_size(value: Any) -> int:
     try:
-        size = int(value)
-    except (TypeError, ValueError):
+        size = operator.index(value)
+    except TypeError:
         size = 0
     if size < 1:
         raise ValueError(f"world_size is {value!r}: it has to be a whole number of ranks, 1 or more")

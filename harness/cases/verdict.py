@@ -15,7 +15,7 @@ from typing import Any
 from unittest.case import _ShouldStop  # type: ignore[attr-defined]  # not in typeshed
 
 from harness import environment, pytest_outcomes
-from harness.cases import missing_arguments, parent_attributes
+from harness.cases import parent_attributes, usual_mistakes
 from harness.cases.rerun_command import rerun_command
 from harness.errors import (
     CommunicationWarning,
@@ -174,7 +174,7 @@ def _text(case: unittest.TestCase, outcome: TestOutcome) -> str:
     if environment.settings().launcher == "external":
         rerun += "   (on each rank, started as this run was)"
     lines = getattr(case, "output_lines_in_failure", MAX_OUTPUT_LINES)
-    hints = (*parent_attributes.hints(case, outcome), *missing_arguments.hints(case, outcome))
+    hints = (*parent_attributes.hints(case, outcome), *usual_mistakes.hints(case, outcome))
     return failure_text(case.id(), outcome, rerun=rerun, seed=None, max_output_lines=lines, hints=hints)
 
 

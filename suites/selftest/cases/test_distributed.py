@@ -11,6 +11,7 @@ import torch
 import torch.distributed as dist
 
 from harness import DistributedTestBase
+from harness.errors import UsageError
 
 
 class RanksTest(DistributedTestBase):
@@ -52,6 +53,11 @@ class ParentTest(unittest.TestCase):
                 assert result is not None
                 self.assertTrue(result.wasSuccessful(), result)
                 self.assertEqual(os.environ.get("WORLD_SIZE"), before)
+
+    def test_group(self) -> None:
+        """``create_pg`` in ``setUp`` is told what runs where."""
+        with self.assertRaisesRegex(UsageError, "call it in the test or in setUpRank"):
+            RanksTest("test_group").create_pg("cpu")
 
 
 class DeviceTest(unittest.TestCase):

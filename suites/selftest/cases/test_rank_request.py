@@ -114,7 +114,7 @@ class RankRequestTest(unittest.TestCase):
 
     def test_refused(self) -> None:
         """A number that is none, and a class that ranks cannot import."""
-        for size in (0, -1, "several", None):
+        for size in (0, -1, "several", None, "2", 2.0):
             with self.subTest(size=size):
                 case = type("Sized", (Cases.Plain,), {"world_size": size})("test_it")
                 with self.assertRaisesRegex(ValueError, "world_size is .*: it has to be a whole number"):
