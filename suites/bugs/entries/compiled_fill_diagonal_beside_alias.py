@@ -1,4 +1,4 @@
-"""fill_diagonal_ of an argument does not compile, when another argument shares its memory.
+r"""fill_diagonal_ of an argument does not compile, when another argument shares its memory.
 
 kind: refused
 expected: The function is compiled or runs in eager: eager runs it, and it has no as_strided.
@@ -10,7 +10,7 @@ reach: public API
 fuzzer: compile
 upstream: none found; pytorch/pytorch#122502 made the refusal, for an as_strided of the user
 who: Whoever passes a matrix and its flat view to a compiled function that fills the diagonal.
-seen: encountered a mutation on a view chain
+seen: encountered a mutation on a view chain[^|]*\| [^|]*fill_diagonal_\(
 """
 
 import torch

@@ -1,4 +1,4 @@
-"""Two writes to arguments that share memory fail an assertion of the compiler.
+r"""Two writes to arguments that share memory fail an assertion of the compiler.
 
 kind: internal assertion
 expected: The function is compiled, or runs in eager with a graph break.
@@ -10,7 +10,9 @@ reach: public API
 fuzzer: aot.test_view_programs
 upstream: none found
 who: Whoever passes views of one tensor that needs a gradient, of which two are written to.
-seen: internal assertion: .*(outs_to_grad length|AssertionError: ref_metadata)
+seen: ^(views|aot|compile|inductor): internal assertion:
+    [^|]*(outs_to_grad length|AssertionError: ref_metadata)[^|]*\|
+    (?=[^|]*(\w_\(|\] = |out=| [+*-]= ))[^|]*\| y0[^|;]*, y0
 """
 
 import torch

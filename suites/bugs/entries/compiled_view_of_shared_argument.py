@@ -9,11 +9,15 @@ reach: public API
 fuzzer: aot.test_view_programs
 upstream: pytorch/pytorch#198095
 who: Whoever passes a tensor and a slice of it, of which one is written to, and returns a view of the slice.
-seen: silently wrong: output #: (values|gradient|shape|stride).*\| y0[^|]*, y0
-seen: refused: RuntimeError: shape '.*' is invalid for input of size #.*\| y0[^|]*, y0
-seen: incorrect out shape after application of ViewMeta sequence.*\| y0[^|]*, y0
-seen: AttributeError: 'NoneType' object has no attribute 'shape'.*\| y0[^|]*, y0
-seen: refused: RuntimeError: (permute|expand|transpose|diagonal|unflatten|split).*\| y0[^|]*, y0
+seen: ^(views|aot|compile|inductor): silently wrong: output #: (values|gradient|shape|stride)[^|]*\|
+    (?=[^|]*(\w_\(|\] = |out=| [+*-]= ))[^|]*\| y0[^|;]*, y0
+seen: ^(views|aot|compile|inductor): refused: RuntimeError:
+    (shape '[^|]*' is invalid for input of size #|permute|expand|transpose|diagonal|unflatten|split)[^|]*\|
+    (?=[^|]*(\w_\(|\] = |out=| [+*-]= ))[^|]*\| y0[^|;]*, y0
+seen: ^(views|aot|compile|inductor): [^|]*incorrect out shape after application of ViewMeta sequence[^|]*\|
+    (?=[^|]*(\w_\(|\] = |out=| [+*-]= ))[^|]*\| y0[^|;]*, y0
+seen: ^(views|aot|compile|inductor): [^|]*AttributeError: 'NoneType' object has no attribute 'shape'[^|]*\|
+    (?=[^|]*(\w_\(|\] = |out=| [+*-]= ))[^|]*\| y0[^|;]*, y0
 """
 
 import torch

@@ -11,7 +11,8 @@ reach: public API
 fuzzer: aot.test_view_programs
 upstream: none found; pytorch/pytorch#186561, for pytorch/pytorch#90507, is to mend such views, too
 who: Whoever compiles code that transposes a result in place and returns it together with a view of it.
-seen: silently wrong: output #: (values|shape|stride).*\bt\d+\.(t_|transpose_|swapaxes_)\(
+seen: ^(views|aot|compile|inductor): silently wrong: output #: (values|shape|stride)[^|]*\|
+    [^|]*\bt\d+\.(t_|transpose_|swapaxes_)\([^|]*return [^|]*\bt\d
 """
 
 import torch

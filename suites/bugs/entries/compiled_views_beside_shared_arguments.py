@@ -10,7 +10,8 @@ reach: public API
 fuzzer: aot.test_view_programs
 upstream: none found; pytorch/pytorch#198095 is of views of an argument
 who: Whoever passes two views of one tensor, of which one is written to, and returns a view of a result.
-seen: silently wrong: output #: values.*return [^|]*t[^|]*\| y0[^|]*, y0
+seen: ^(views|aot|compile|inductor): silently wrong: output #: values[^|]*\|
+    (?=[^|]*(\w_\(|\] = |out=| [+*-]= ))[^|]*return [^|]*\bt\d[^|]*\| y0[^|;]*, y0
 """
 
 import torch

@@ -1,4 +1,4 @@
-"""A write to an argument is refused when another argument is a view of it that was made by detach().
+r"""A write to an argument is refused when another argument is a view of it that was made by detach().
 
 kind: refused
 expected: The function is compiled, or runs in eager with a graph break; fullgraph is not asked for.
@@ -11,7 +11,7 @@ fuzzer: aot.test_view_programs
 upstream: none found
 who: Whoever compiles a function of a parameter's part and of the same part detached, of which one is
   written to.
-seen: does not yet handle non-differentiable view input mutations
+seen: does not yet handle non-differentiable view input mutations.*\bdetach\(
 """
 
 import torch

@@ -1,4 +1,4 @@
-"""A write through detach() of an argument fails an assertion, when the other argument needs a gradient.
+r"""A write through detach() of an argument fails an assertion, when the other argument needs a gradient.
 
 kind: internal assertion
 expected: The function is compiled or runs in eager: eager runs it.
@@ -10,7 +10,7 @@ reach: public API
 fuzzer: compile
 upstream: none found
 who: Whoever passes an activation and its detached copy to a compiled function that writes to one of them.
-seen: any_leaf=True != all_leaf=False|any_leaf=# != all_leaf
+seen: (any_leaf=True != all_leaf=False|any_leaf=# != all_leaf).*\bdetach\(
 """
 
 import torch

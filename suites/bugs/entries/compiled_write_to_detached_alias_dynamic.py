@@ -1,4 +1,4 @@
-"""A write through detach() of an argument fails an assertion in C++ under dynamic shapes.
+r"""A write through detach() of an argument fails an assertion in C++ under dynamic shapes.
 
 kind: internal assertion
 expected: The function is compiled or runs in eager: eager runs it.
@@ -10,7 +10,7 @@ reach: public API
 fuzzer: compile
 upstream: none found
 who: Whoever passes an activation and its detached copy to a function that is compiled for dynamic shapes.
-seen: size_bytes_is_heap_allocated
+seen: size_bytes_is_heap_allocated.*\bdetach\(.*dynamic=True
 """
 
 import torch

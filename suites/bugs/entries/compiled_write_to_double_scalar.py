@@ -1,4 +1,4 @@
-"""A compiled function loses writes to a 0-dimensional float64 argument.
+r"""A compiled function loses writes to a 0-dimensional float64 argument.
 
 kind: silently wrong
 expected: The argument is 6 after mul_(3), and the function returns 7, as in eager and for float32, int64 or
@@ -13,7 +13,8 @@ fuzzer: compile
 upstream: none found
 who: Whoever keeps a running loss, a counter or a scale as a 0-dimensional double, as an argument, a buffer
   or a global, and compiles its update; so does a compiled step of Adam on such a parameter.
-seen: silently wrong: (argument|output) #: (values|gradient).*y[0-9]: [(][)] float64
+seen: ^(aot|compile|inductor): silently wrong: (argument|output) #: (values|gradient)[^|]*\|
+    (?=[^|]*(\w_\(|\] = |out=| [+*-]= ))[^|]*\| [^|]*\| [^|]*\by[0-9]: \(\) float64
 """
 
 import torch

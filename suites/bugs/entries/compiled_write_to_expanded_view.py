@@ -1,4 +1,4 @@
-"""A compiled zero_() of an expanded view sets the tensor to -1.
+r"""A compiled zero_() of an expanded view sets the tensor to -1.
 
 kind: silently wrong
 expected: a.expand(2, 3).zero_() sets a to 0, as in eager.
@@ -11,7 +11,8 @@ fuzzer: aot.test_view_programs
 upstream: pytorch/pytorch#197448
 who: Whoever clears or fills a tensor through a broadcast view in a compiled function, as for masks and
   caches.
-seen: silently wrong: .*values.*[.]expand[(]2, [^|]*[.](zero_|fill_|masked_fill_)
+seen: ^(views|aot|compile|inductor): silently wrong: [^|]*\bvalues\b[^|]*\|
+    [^|]*\.expand\(2, [^|]*\.(zero_|fill_|masked_fill_)\(
 """
 
 import torch

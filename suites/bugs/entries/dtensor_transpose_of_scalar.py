@@ -1,4 +1,4 @@
-"""transpose(0, -1) of a 0-dimensional tensor fails a check.
+r"""transpose(0, -1) of a 0-dimensional tensor fails a check.
 
 kind: refused
 expected: The tensor itself, as of a plain tensor.
@@ -9,7 +9,7 @@ reach: public API
 fuzzer: dtensor
 upstream: none found
 who: Whoever transposes in general code.
-seen: ^dtensor: .*Expected dim# < ndim
+seen: ^dtensor: [^|]*Expected dim# < ndim[^|]*\| .*(transpose|movedim)\(
 """
 
 import tempfile

@@ -10,7 +10,8 @@ reach: public API
 fuzzer: dtensor
 upstream: none found; pytorch/pytorch#186282 is of a result whose one dimension two mesh dimensions shard
 who: Whoever shards one dimension by data and tensor parallelism.
-seen: ^dtensor: .*shape '\[.*\]' is invalid for input of size
+seen: ^dtensor: refused: RuntimeError: shape '[^|]*' is invalid for input of size[^|]*\|
+    .*unflatten\(
 """
 
 import tempfile

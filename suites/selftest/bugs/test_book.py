@@ -90,6 +90,8 @@ class PatternsTest(unittest.TestCase):
     def test_known_and_not_known(self) -> None:
         plain = "torch.Size([#, #]), but torch.Size([#]) in plain"
         unsynced = "silently wrong: gradient of first.weight differs"
+        written = "silently wrong: argument #: values"
+        values = "silently wrong: output #: values"
         table = [
             ("dtensor_squeeze_in_place", f"dtensor: silently wrong: shape of v# differs: {plain} | {{0}}.squeeze_()", True),  # noqa: E501
             ("dtensor_squeeze_in_place", f"dtensor: silently wrong: shape of v# differs: {plain} | {{0}} @ {{1}}", True),  # noqa: E501
@@ -111,6 +113,31 @@ class PatternsTest(unittest.TestCase):
             ("tcp_store_get_of_a_queue", "stores: silently wrong: no order of the calls gives what they gave: get, queue_push | hash; threads; get || queue_push", False),  # noqa: E501
             ("file_store_client_dies_in_a_write", "stores: hangs: timed out | file; turns; die; get", True),
             ("file_store_client_dies_in_a_write", "stores: hangs: timed out | file; turns; set; get", False),
+            ("file_store_append_of_the_same", "stores: silently wrong: get gives a value for a value | file; turns; set; append; get", True),  # noqa: E501
+            ("file_store_append_of_the_same", "stores: silently wrong: get gives a value for a value | tcp; turns; set; append; get", False),  # noqa: E501
+            ("file_store_append_of_the_same", "stores: silently wrong: get gives a value for a value | file; turns; set; add; get", False),  # noqa: E501
+            ("file_store_append_of_the_same", "stores: silently wrong: no order of the calls gives what they gave: append, compare_set | prefix file; ranks; append || compare_set", True),  # noqa: E501
+            ("dtensor_squeeze_of_nothing", "dtensor: silently wrong: shape of v#.full_tensor() differs: (#, #) for (#, #) | redistribute; {0}.squeeze(0)", True),  # noqa: E501
+            ("dtensor_squeeze_of_nothing", "dtensor: silently wrong: shape of v# differs: (#, #) for (#, #) | {0}.squeeze_()", False),  # noqa: E501
+            ("compiled_view_of_shared_argument", f"views: {values} | a.mul_(2); t0 = b[0]; return t0 | y0, y0[1:] | dynamic=False", True),  # noqa: E501
+            ("compiled_view_of_shared_argument", f"views: {values} | t0 = b[0]; return t0 | y0, y0[1:] | dynamic=False", False),  # noqa: E501
+            ("compiled_view_of_shared_argument", f"views: {values} | a.mul_(2); t0 = b[0]; return t0 | y0, y1 | dynamic=False", False),  # noqa: E501
+            ("compiled_view_of_shared_argument", "aot: refused: RuntimeError: shape '[#, #]' is invalid for input of size # | a[0] = 7; return b | y0[0], y0, 1 leaves", True),  # noqa: E501
+            ("compiled_views_beside_shared_arguments", f"compile: {values} | a.mul_(2); t0 = a * b; t1 = t0.t(); return t0, t1 | y0, y0, 1 leaves", True),  # noqa: E501
+            ("compiled_views_beside_shared_arguments", f"compile: {values} | t0 = a * b; t1 = t0.t(); return t0, t1 | y0, y0, 1 leaves", False),  # noqa: E501
+            ("compiled_view_of_transposed_result", f"views: {values} | t0 = a * 3; t0.t_(); t1 = t0.unsqueeze(0); return t1, t0 | y0 |", True),  # noqa: E501
+            ("compiled_view_of_transposed_result", f"views: {values} | a.t_(); t0 = a * 3; return t0 | y0 |", False),  # noqa: E501
+            ("compiled_write_to_expanded_view", f"aot: {values} | t0 = a.expand(2, *a.shape); t0.zero_(); return a | y0 |", True),  # noqa: E501
+            ("compiled_write_to_expanded_view", f"aot: {values} | t0 = a.expand(2, *a.shape); t0.mul_(2); return a | y0 |", False),  # noqa: E501
+            ("compiled_write_to_double_scalar", f"compile: {written} | a.mul_(2); return a | y0, 0 leaves | y0: () float64 | torch.compile", True),  # noqa: E501
+            ("compiled_write_to_double_scalar", f"compile: {written} | return a | y0, 0 leaves | y0: () float64 | torch.compile", False),  # noqa: E501
+            ("compiled_write_to_double_scalar", f"compile: {written} | a.mul_(2); return a | y0, 0 leaves | y0: () float32 | torch.compile", False),  # noqa: E501
+            ("compiled_two_writes_to_shared_arguments", "compile: internal assertion: AssertionError: ref_metadata | a.zero_(); b.mul_(2); return c | y0, y0.t(), y0", True),  # noqa: E501
+            ("compiled_two_writes_to_shared_arguments", "compile: internal assertion: AssertionError: ref_metadata | a.zero_(); return b | y0, y1", False),  # noqa: E501
+            ("compiled_write_to_detached_alias", "compile: internal assertion: any_leaf=True != all_leaf=False | t0 = b.detach(); t0.mul_(3); return a | y0, y0", True),  # noqa: E501
+            ("compiled_write_to_detached_alias", "compile: internal assertion: any_leaf=True != all_leaf=False | b.mul_(3); return a | y0, y0", False),  # noqa: E501
+            ("dtensor_unflatten_twice_sharded", "dtensor: refused: RuntimeError: shape '[#, #]' is invalid for input of size # | {0}.unflatten(0, (2, -1))", True),  # noqa: E501
+            ("dtensor_unflatten_twice_sharded", "dtensor: refused: RuntimeError: shape '[#, #]' is invalid for input of size # | {0}.reshape(2, -1)", False),  # noqa: E501
         ]  # fmt: skip
         entries = {entry.name: entry for entry in book.entries()}
         for name, signature, expected in table:
