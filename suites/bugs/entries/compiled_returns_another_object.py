@@ -1,4 +1,4 @@
-"""A compiled function that returns its argument returns another tensor, when arguments share memory.
+r"""A compiled function that returns its argument returns another tensor, when arguments share memory.
 
 kind: silently wrong
 expected: The function returns its first argument itself, as in eager: ``f(a, b) is a``.
@@ -9,8 +9,11 @@ reach: public API
 fuzzer: aot.test_view_programs
 upstream: none found; pytorch/pytorch#185029 is of outputs that were the wrong argument itself
 who: Whoever compares tensors by identity, or keeps state in an attribute of a tensor.
-seen: silently wrong: output #: is argument
-seen: silently wrong: (output #|the output): is the object of (nothing|input #)[^|]*compiled
+seen: ^(aot|compile|inductor): silently wrong: output #: is argument[^|]*\|
+    (?=[^|]*(\w_\(|\] = |out=| [+*-]= ))[^|]*\| y0[^|;]*, y0
+seen: ^(views|aot|compile|inductor): silently wrong:
+    (output #|the output): is the object of (nothing|input #)[^|]* compiled[^|]*\|
+    (?=[^|]*(\w_\(|\] = |out=| [+*-]= ))[^|]*\| y0[^|;]*, y0
 """
 
 import torch

@@ -91,6 +91,7 @@ class PatternsTest(unittest.TestCase):
         plain = "torch.Size([#, #]), but torch.Size([#]) in plain"
         unsynced = "silently wrong: gradient of first.weight differs"
         written = "silently wrong: argument #: values"
+        other = "is the object of nothing compiled, input # (a) in eager"
         values = "silently wrong: output #: values"
         table = [
             ("dtensor_squeeze_in_place", f"dtensor: silently wrong: shape of v# differs: {plain} | {{0}}.squeeze_()", True),  # noqa: E501
@@ -134,6 +135,8 @@ class PatternsTest(unittest.TestCase):
             ("compiled_write_to_double_scalar", f"compile: {written} | a.mul_(2); return a | y0, 0 leaves | y0: () float32 | torch.compile", False),  # noqa: E501
             ("compiled_two_writes_to_shared_arguments", "compile: internal assertion: AssertionError: ref_metadata | a.zero_(); b.mul_(2); return c | y0, y0.t(), y0", True),  # noqa: E501
             ("compiled_two_writes_to_shared_arguments", "compile: internal assertion: AssertionError: ref_metadata | a.zero_(); return b | y0, y1", False),  # noqa: E501
+            ("compiled_returns_another_object", f"views: silently wrong: output #: {other} | b[0] = 7; return a | y0[1:], y0[0] | dynamic=False", True),  # noqa: E501
+            ("compiled_returns_another_object", f"views: silently wrong: output #: {other} | b[0] = 7; return a | y0, y1 | dynamic=False", False),  # noqa: E501
             ("compiled_write_to_detached_alias", "compile: internal assertion: any_leaf=True != all_leaf=False | t0 = b.detach(); t0.mul_(3); return a | y0, y0", True),  # noqa: E501
             ("compiled_write_to_detached_alias", "compile: internal assertion: any_leaf=True != all_leaf=False | b.mul_(3); return a | y0, y0", False),  # noqa: E501
             ("dtensor_unflatten_twice_sharded", "dtensor: refused: RuntimeError: shape '[#, #]' is invalid for input of size # | {0}.unflatten(0, (2, -1))", True),  # noqa: E501
