@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from harness.fuzzing.dtensors.plain import outcome
+from harness.fuzzing.dtensors.plain import is_moderate, outcome
 from harness.fuzzing.dtensors.program import DTensorProgram, Input
 
 #: Sizes that shrinking puts in place of larger ones, the smallest first.
@@ -19,12 +19,12 @@ def simpler(program: DTensorProgram) -> Iterator[DTensorProgram]:
 
 
 def runs_plain(program: DTensorProgram) -> bool:
-    """Whether plain tensors can run a program."""
+    """Whether plain tensors can run a program, and all its numbers are finite, as in what is drawn."""
     try:
-        outcome(program)
+        values, gradients = outcome(program)
     except (RuntimeError, IndexError, TypeError, ValueError):
         return False
-    return True
+    return all(is_moderate(each) for each in (*values, *gradients) if each is not None)
 
 
 def _candidates(program: DTensorProgram) -> Iterator[DTensorProgram]:

@@ -46,6 +46,15 @@ class ShrinkTest(unittest.TestCase):
         self.assertTrue(runs_plain(DTensorProgram((2, 2), (INPUT,), (ADDED,))))
         self.assertFalse(runs_plain(DTensorProgram((2, 2), (INPUT,), (Statement("{0} @ {0}", (0,)),))))
 
+    def test_only_numbers(self) -> None:
+        """A program that makes NaN or infinity differs from itself, and is no smaller form of any failure."""
+        empty = Input((2, 0), ("Replicate()", "Replicate()"), grad=True)
+        self.assertFalse(
+            runs_plain(DTensorProgram((2, 2), (empty,), (Statement("{0}.std(-1, correction=0)", (0,)),)))
+        )
+        root = Statement("torch.linalg.vector_norm({0}, dim=0)", (0,))
+        self.assertTrue(runs_plain(DTensorProgram((2, 2), (empty,), (root,), True)))
+
 
 if __name__ == "__main__":
     unittest.main()
