@@ -10,6 +10,8 @@ fuzzer: dtensor
 upstream: none found (looked up)
 who: Whoever squeezes a batch that may be empty, under tensor parallelism.
 seen: ^dtensor: silently wrong: shape of v#\.full_tensor\(\) differs[^|]*\| (.*; )?\{0\}\.squeeze\(0?\)
+seen: ^dtensor: refused: RuntimeError: Sizes of tensors must match except in dimension[^|]*\|
+    (.*; )?\{0\}\.squeeze_?\(0?\)
 """
 
 import tempfile
