@@ -239,6 +239,17 @@ class Way(BoundaryBodies):
             self.assertEqual((found - 4 / 3).abs().max().item() < 1e-4, dtype is None)
 
     @with_comms
+    def test_equality(self):
+        """It is that of the wholes, on each rank, whichever has what differs."""
+        mesh, whole = self.mesh(RANKS), small_numbers(1, ROWS)
+        other = whole.copy()
+        other[-1, 0] += 1
+        for placement in (R, S(0), S(1)):
+            laid = self.spread(whole, mesh, placement)
+            self.assertTrue(torch.equal(laid, laid.clone()), str(placement))
+            self.assertFalse(torch.equal(laid, self.spread(other, mesh, placement)), str(placement))
+
+    @with_comms
     def test_where_a_checkpoint_puts_parts(self):
         mesh, placements = self.mesh(2, 2), (S(0), S(1))
         laid = self.spread(small_numbers(1, ROWS), mesh, *placements)
@@ -246,6 +257,11 @@ class Way(BoundaryBodies):
         rows, columns = [(0, 4), (4, 3)][self.rank // 2], [(0, 2), (2, 1)][self.rank % 2]
         self.assertEqual(tuple(chunk.offsets), (rows[0], columns[0]))
         self.assertEqual(tuple(chunk.sizes), (rows[1], columns[1]))
+        (item,) = laid.__create_write_items__("weight", laid)
+        self.assertEqual((item.index.fqn, item.index.offset), ("weight", chunk.offsets))
+        self.assertEqual(item.tensor_data.chunk, chunk)
+        self.assertEqual(item.tensor_data.size, ROWS)
+        self.assertEqual(laid.__get_tensor_shard__(item.index), laid.to_local())
         summands = DTensor.from_local(self.numbers(ROWS), mesh, [P, R])
         with self.assertRaisesRegex(ValueError, "partial placements"):
             summands.__create_chunk_list__()

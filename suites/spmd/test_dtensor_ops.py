@@ -191,7 +191,34 @@ class Operators(OperatorBodies):
         self.check(lambda x, y: torch.cat([x, y]), [(4, 6), (8, 6)], stays={(S(1), S(1)): S(1)})
         self.check(lambda x: x[:, 1:4], [(7, 6)], stays={(S(0),): S(0)})
         stays = {(R,): R, (S(0),): S(1)}
-        self.check(lambda x: torch.stack(x.unbind(1)), [(7, 3)], stays=stays, only_these=True)
+        for columns in (2, 3):  # of two that lie alike, and of a third beside what the two agree on
+            self.check(lambda x: torch.stack(x.unbind(1)), [(7, columns)], stays=stays, only_these=True)
+
+
+class Joined(OperatorBodies):
+    """Views of what is cut over two dimensions of a mesh."""
+
+    @with_comms
+    def test_dimensions_that_are_both_cut(self):
+        """Joined, a rank's part of the result is in several pieces: as many as it has of the other."""
+        for shape, joined, first in (((8, 6), (48,), 0), ((8, 6, 2), (48, 2), 0), ((3, 12, 4), (3, 48), 1)):
+            for placements in ((S(first), S(first + 1)), (S(first + 1), S(first)), (S(first + 1), R)):
+                pieces = [Pieces((2, 2), shape, placements)]
+                _, moved = self.check_one(lambda x, to=joined: x.reshape(to), pieces, f"{shape} {placements}")
+                self.assertEqual(moved, {}, f"{shape} {placements}")
+
+    @with_comms
+    def test_of_several_results(self):
+        """Each result of one operator lies as the others."""
+        for shape, placement, expected in (((7, 6), S(0), S(0)), ((8, 6), R, R)):
+            laid = self.laid(Pieces((RANKS,), shape, (placement,)))
+            values, places = laid.topk(2, dim=1)
+            with rank.outside():
+                whole = self.tensor(Pieces((RANKS,), shape, (placement,)).whole).topk(2, dim=1)
+            self.assertEqual((values.placements, places.placements), ((expected,), (expected,)))
+            self.assertEqual(values.shape, places.shape)
+            self.assertEqual(values.full_tensor(), whole.values)
+            self.assertEqual(places.full_tensor(), whole.indices)
 
 
 class Convolutions(OperatorBodies):
@@ -296,6 +323,7 @@ class Lookups(OperatorBodies):
 
 in_rank_modes(globals(), Operators, Lookups)
 in_rank_modes(globals(), Convolutions, modes=("OnPooledRanks",))
+in_rank_modes(globals(), Joined, modes=("OnLocalTensors",))
 
 if __name__ == "__main__":
     run_tests()
