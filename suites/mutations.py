@@ -8,4 +8,18 @@ EQUIVALENT: dict[str, str] = {
     "offload_to_cpu and handle.uses_sharded_strategy => offload_to_cpu": (
         "the arguments are checked first, and offloading what is not sharded is refused there"
     ),
+    "torch/distributed/tensor/_ops/utils.py expand_to_full_mesh_op_strategy: "
+    "spec_list => reversed(list(spec_list))": (
+        "the loop asks whether any spec mixes kinds of partial sums, in whatever order"
+    ),
+    "torch/distributed/tensor/_ops/_view_ops.py _ViewShardingPropagator._rewrite_plain_shard: "
+    "input_to_output_tensor_dims[p.dim] => reversed(list(input_to_output_tensor_dims[p.dim]))": (
+        "of several dimensions the one that is the first of a split is taken, and there is one such"
+    ),
+    "torch/distributed/tensor/_ops/single_dim_strategy.py "
+    "_expand_single_dim_strategy_to_mesh._create_expanded_strategy_impl.expanded_strategy: "
+    "expand_to_full_mesh_op_strategy(element_mesh, op_schema, prepared_strategy.expanded_strategies, "
+    "output_ten ... => "
+    "expand_to_full_mesh_op_strategy(element_mesh, op_schema, prepared_strategy.expanded_strategies, "
+    "inplace_op ...": "the propagator gives the results' specs that metadata again once one is chosen",
 }

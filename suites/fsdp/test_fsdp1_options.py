@@ -173,6 +173,19 @@ class Fsdp1OptionsTest(FsdpTestCase):
             raise ZeroDivisionError
         self.assertLess(sharded.stem.weight.numel() + sharded.head.weight.numel(), 96)
 
+    def test_parameters_in_other_memory(self):
+        """What a sharded parameter is given in place of its memory counts from the next forward on."""
+        sharded = self.wrapped()
+        self.backward(sharded, self.batches[0])
+        sharded.to(self.device)  # where it is already: its parameters are made anew, and stay shards
+        self.check_gradients(sharded)
+        sharded.zero_grad()
+        self.plain.zero_grad()
+        for parameter in (*sharded.parameters(), *self.plain.parameters()):
+            parameter.data = parameter.data * 1.5
+        self.backward(sharded, self.batches[1])
+        self.check_gradients(sharded)
+
     def test_ways_of_wrapping(self):
         """By a policy that takes all modules, and by annotations, which do nothing outside of a region."""
         everything = self.fsdp1(self.plain, auto_wrap_policy=always_wrap_policy)

@@ -206,6 +206,19 @@ class Joined(OperatorBodies):
                 pieces = [Pieces((2, 2), shape, placements)]
                 _, moved = self.check_one(lambda x, to=joined: x.reshape(to), pieces, f"{shape} {placements}")
                 self.assertEqual(moved, {}, f"{shape} {placements}")
+                back = self.check_one(lambda x, s=shape, to=joined: x.reshape(to).reshape(s), pieces, "back")
+                self.assertEqual(back, (placements, {}), f"{shape} {placements}")
+
+    @with_comms
+    def test_tensors_on_other_meshes(self):
+        """Two meshes have nothing to do with each other, even where they are of the same ranks."""
+        laid = [
+            self.spread(small_numbers(1, (8, 6)), mesh, *[R] * mesh.ndim)
+            for mesh in (self.mesh(RANKS), self.mesh(1, RANKS))
+        ]
+        for operator in (torch.add, torch.maximum, torch.matmul):
+            with self.assertRaisesRegex((ValueError, RuntimeError), "mesh"):
+                operator(laid[0], laid[1].t() if operator is torch.matmul else laid[1])
 
     @with_comms
     def test_of_several_results(self):
