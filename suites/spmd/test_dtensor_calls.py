@@ -45,8 +45,6 @@ class Calls(OperatorBodies):
             (lambda x: (x / 8).logsumexp(1), (R, S(0))),
             (lambda x: (x / 8).logsumexp((0, 1), keepdim=True), (R,)),
             (lambda x: torch.std_mean(x, 0)[0], (R, S(1))),
-            (lambda x: x.norm(p=3, dim=1), (R, S(0))),
-            (lambda x: x.cumsum(0), (R, S(1))),
             (lambda x: x.sum((0, -1), keepdim=True), (R,)),
         )
 
@@ -56,7 +54,6 @@ class Calls(OperatorBodies):
         with torch.no_grad():
             self.check_calls(
                 (lambda x: x.argmax(0), (R, S(1))),
-                (lambda x: x.argmin(1), (R, S(0))),
                 (lambda x: x.argsort(dim=1, stable=True), (R, S(0))),
                 (lambda x: (x > 8).any(0), (R, S(1))),
                 (lambda x: (x > 2).all(), (R,)),
@@ -142,7 +139,70 @@ class Calls(OperatorBodies):
             self.assertEqual(laid.new_zeros(3, 2).full_tensor(), torch.zeros(3, 2, device=self.device_type))
 
 
-in_rank_modes(globals(), Calls, modes=("OnLocalTensors",))
+class TwoMeshDimensions(OperatorBodies):
+    """Views of what is cut over two dimensions of a mesh, and operators that give or take several tensors."""
+
+    @with_comms
+    def test_dimensions_that_are_both_cut(self):
+        """Joined, a rank's part of the result is in several pieces: as many as it has of the other."""
+        for shape, joined, first in (((8, 6), (48,), 0), ((8, 6, 2), (48, 2), 0), ((3, 12, 4), (3, 48), 1)):
+            for placements in ((S(first), S(first + 1)), (S(first + 1), S(first)), (S(first + 1), R)):
+                pieces = [Pieces((2, 2), shape, placements)]
+                _, moved = self.check_one(lambda x, to=joined: x.reshape(to), pieces, f"{shape} {placements}")
+                self.assertEqual(moved, {}, f"{shape} {placements}")
+                back = self.check_one(lambda x, s=shape, to=joined: x.reshape(to).reshape(s), pieces, "back")
+                self.assertEqual(back, (placements, {}), f"{shape} {placements}")
+
+    @with_comms
+    def test_tensors_on_other_meshes(self):
+        """No operator takes tensors on two meshes, even of the same ranks; a list may have one on each."""
+        whole = small_numbers(1, (8, 6))
+        laid = [
+            self.spread(whole, mesh, *[R] * mesh.ndim) for mesh in (self.mesh(RANKS), self.mesh(1, RANKS))
+        ]
+        for operator in (torch.add, lambda x, y: x @ y.t()):
+            with self.assertRaisesRegex((ValueError, RuntimeError), "with different meshes"):
+                operator(*laid)
+        for found, given in zip(torch._foreach_mul(laid, 3.0), laid, strict=True):
+            self.assertEqual(found.device_mesh, given.device_mesh)
+            self.assertEqual(found.full_tensor(), self.tensor(whole * 3))
+
+    @with_comms
+    def test_of_several_results(self):
+        """Each result of one operator lies as the others."""
+        for shape, placement, expected in (((7, 6), S(0), S(0)), ((8, 6), R, R)):
+            laid = self.laid(Pieces((RANKS,), shape, (placement,)))
+            values, places = laid.topk(2, dim=1)
+            with rank.outside():
+                whole = self.tensor(Pieces((RANKS,), shape, (placement,)).whole).topk(2, dim=1)
+            self.assertEqual((values.placements, places.placements), ((expected,), (expected,)))
+            self.assertEqual(values.shape, places.shape)
+            self.assertEqual(values.full_tensor(), whole.values)
+            self.assertEqual(places.full_tensor(), whole.indices)
+
+
+class Convolutions(OperatorBodies):
+    """Convolutions of images that are cut by the batch; weights are whole."""
+
+    @with_comms
+    def test_convolution(self):
+        stays = {(S(0), R, R): S(0), (R, R, R): R}
+        for convolution, rules in (
+            (F.conv2d, {"padding": 1}),
+            (F.conv2d, {"stride": 2, "dilation": 2}),
+            (F.conv_transpose2d, {"padding": 1, "stride": 2}),
+        ):
+            self.check(
+                lambda x, weight, bias, f=convolution, rules=rules: f(x, weight, bias, **rules),
+                [(7, 2, 5, 6), (2, 2, 3, 2), (2,)],
+                stays=stays,
+                only_these=True,
+                **ROUNDED,
+            )
+
+
+in_rank_modes(globals(), Calls, TwoMeshDimensions, modes=("OnLocalTensors",))
+in_rank_modes(globals(), Convolutions, modes=("OnPooledRanks",))
 
 if __name__ == "__main__":
     run_tests()

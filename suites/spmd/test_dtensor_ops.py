@@ -195,65 +195,6 @@ class Operators(OperatorBodies):
             self.check(lambda x: torch.stack(x.unbind(1)), [(7, columns)], stays=stays, only_these=True)
 
 
-class Joined(OperatorBodies):
-    """Views of what is cut over two dimensions of a mesh."""
-
-    @with_comms
-    def test_dimensions_that_are_both_cut(self):
-        """Joined, a rank's part of the result is in several pieces: as many as it has of the other."""
-        for shape, joined, first in (((8, 6), (48,), 0), ((8, 6, 2), (48, 2), 0), ((3, 12, 4), (3, 48), 1)):
-            for placements in ((S(first), S(first + 1)), (S(first + 1), S(first)), (S(first + 1), R)):
-                pieces = [Pieces((2, 2), shape, placements)]
-                _, moved = self.check_one(lambda x, to=joined: x.reshape(to), pieces, f"{shape} {placements}")
-                self.assertEqual(moved, {}, f"{shape} {placements}")
-                back = self.check_one(lambda x, s=shape, to=joined: x.reshape(to).reshape(s), pieces, "back")
-                self.assertEqual(back, (placements, {}), f"{shape} {placements}")
-
-    @with_comms
-    def test_tensors_on_other_meshes(self):
-        """Two meshes have nothing to do with each other, even where they are of the same ranks."""
-        laid = [
-            self.spread(small_numbers(1, (8, 6)), mesh, *[R] * mesh.ndim)
-            for mesh in (self.mesh(RANKS), self.mesh(1, RANKS))
-        ]
-        for operator in (torch.add, torch.maximum, torch.matmul):
-            with self.assertRaisesRegex((ValueError, RuntimeError), "mesh"):
-                operator(laid[0], laid[1].t() if operator is torch.matmul else laid[1])
-
-    @with_comms
-    def test_of_several_results(self):
-        """Each result of one operator lies as the others."""
-        for shape, placement, expected in (((7, 6), S(0), S(0)), ((8, 6), R, R)):
-            laid = self.laid(Pieces((RANKS,), shape, (placement,)))
-            values, places = laid.topk(2, dim=1)
-            with rank.outside():
-                whole = self.tensor(Pieces((RANKS,), shape, (placement,)).whole).topk(2, dim=1)
-            self.assertEqual((values.placements, places.placements), ((expected,), (expected,)))
-            self.assertEqual(values.shape, places.shape)
-            self.assertEqual(values.full_tensor(), whole.values)
-            self.assertEqual(places.full_tensor(), whole.indices)
-
-
-class Convolutions(OperatorBodies):
-    """Convolutions of images that are cut by the batch; weights are whole."""
-
-    @with_comms
-    def test_convolution(self):
-        stays = {(S(0), R, R): S(0), (R, R, R): R}
-        for convolution, rules in (
-            (F.conv2d, {"padding": 1}),
-            (F.conv2d, {"stride": 2, "dilation": 2}),
-            (F.conv_transpose2d, {"padding": 1, "stride": 2}),
-        ):
-            self.check(
-                lambda x, weight, bias, f=convolution, rules=rules: f(x, weight, bias, **rules),
-                [(7, 2, 5, 6), (2, 2, 3, 2), (2,)],
-                stays=stays,
-                only_these=True,
-                **ROUNDED,
-            )
-
-
 class Lookups(OperatorBodies):
     """Operators that take indices, which have no gradient."""
 
@@ -335,8 +276,6 @@ class Lookups(OperatorBodies):
 
 
 in_rank_modes(globals(), Operators, Lookups)
-in_rank_modes(globals(), Convolutions, modes=("OnPooledRanks",))
-in_rank_modes(globals(), Joined, modes=("OnLocalTensors",))
 
 if __name__ == "__main__":
     run_tests()
