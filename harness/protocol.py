@@ -16,6 +16,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import functools
+import itertools
 import json
 import struct
 from collections.abc import Callable, Sequence
@@ -92,10 +93,14 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class RepeatLaunch:
-    """To a pooled rank: repeats the previous Launch with another method and rendezvous file."""
+    """To a pooled rank: repeats the previous Launch with another method and rendezvous file.
+
+    ``current_test`` is the new value of pytest's variable for the test that runs; "" where it is as before.
+    """
 
     method: str
     file_name: str
+    current_test: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +240,7 @@ _PASSED_MARK = b"P"
 _PASSED = struct.Struct("<cIddI")
 _AGAIN_MARK = b"A"
 _TEXT = ("utf-8", "surrogatepass")  # a path may hold bytes that are not valid UTF-8
-_AGAIN = struct.Struct("<cI")  # the mark and the method's length; the method and the file follow
+_AGAIN = struct.Struct("<cII")  # the mark and the lengths of method and file; they and the rest follow
 
 
 def encode(message: Message, **changes: Any) -> bytes:
@@ -246,8 +251,9 @@ def encode(message: Message, **changes: Any) -> bytes:
         return _PASSED.pack(_PASSED_MARK, message.rank, message.duration_s, message.started_s, message.pid)
     if isinstance(message, RepeatLaunch):
         assert not changes, changes
-        method = message.method.encode(*_TEXT)
-        return _AGAIN.pack(_AGAIN_MARK, len(method)) + method + message.file_name.encode(*_TEXT)
+        method, file = message.method.encode(*_TEXT), message.file_name.encode(*_TEXT)
+        sizes = _AGAIN.pack(_AGAIN_MARK, len(method), len(file))
+        return sizes + method + file + message.current_test.encode(*_TEXT)
     value = _to_json(message) if kind in _RICH else _fields(message)
     return json.dumps({"kind": kind.__name__, **value, **changes}).encode()
 
@@ -276,11 +282,11 @@ def decode(frame: bytes, **known: Any) -> Message:
 
 
 def _again(frame: bytes) -> RepeatLaunch:
-    _, length = _AGAIN.unpack_from(frame)
-    middle = _AGAIN.size + length
-    if len(frame) < middle:
+    _, method, file = _AGAIN.unpack_from(frame)
+    ends = (_AGAIN.size, _AGAIN.size + method, _AGAIN.size + method + file, len(frame))
+    if ends[2] > ends[3]:
         raise ValueError("cut off")
-    return RepeatLaunch(frame[_AGAIN.size : middle].decode(*_TEXT), frame[middle:].decode(*_TEXT))
+    return RepeatLaunch(*(frame[a:b].decode(*_TEXT) for a, b in itertools.pairwise(ends)))
 
 
 def expect(frame: bytes | None, kind: type[M]) -> M:

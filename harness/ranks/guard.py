@@ -88,6 +88,10 @@ class Guard:
         if not (unchanged and self._before):
             self._before = _snapshot()
 
+    def accept_environment(self) -> None:
+        """Takes the environment, which the rank itself has changed, for the one that the test starts from."""
+        self._before = {**self._before, "environment": _environment()}
+
     def accept_import(self) -> None:
         """Adds the threads, children and descriptors that exist now to the state that the test starts from.
 
@@ -166,7 +170,7 @@ def _snapshot(last: dict[str, Any] | None = None) -> dict[str, Any]:
     count = _descriptor_count()
     as_many = last is not None and count > 0 and count == last["descriptor count"]
     return {
-        "environment": dict(os.environ._data),  # type: ignore[attr-defined]  # ten times as fast as os.environ, which decodes
+        "environment": _environment(),
         "working directory": _working_directory(),
         "sys.path": list(sys.path),
         "signal handlers": _signal_handlers(),
@@ -179,6 +183,10 @@ def _snapshot(last: dict[str, Any] | None = None) -> dict[str, Any]:
         "descriptors": last["descriptors"] if last is not None and as_many else _descriptors(),
         "descriptor count": count,
     }
+
+
+def _environment() -> dict[bytes, bytes]:
+    return dict(os.environ._data)  # type: ignore[attr-defined]  # ten times as fast as os.environ, which decodes
 
 
 def _working_directory() -> str:

@@ -135,13 +135,13 @@ class RoundTripTest(unittest.TestCase):
             with self.assertRaises(ProtocolError):
                 protocol.decode(wrong)
 
-    @given(st.builds(protocol.RepeatLaunch, TEXT, TEXT))
-    def test_again_is_its_two_texts(self, message: protocol.RepeatLaunch) -> None:
-        """It comes back equal; a frame that ends within the method or before is no message."""
+    @given(st.builds(protocol.RepeatLaunch, TEXT, TEXT, TEXT))
+    def test_again_is_its_three_texts(self, message: protocol.RepeatLaunch) -> None:
+        """It comes back equal; a frame that ends within the file or before is no message."""
         frame = protocol.encode(message)
         self.assertEqual(protocol.decode(frame), message)
-        within = len(frame) - len(message.file_name.encode("utf-8", "surrogatepass")) - 1
-        for length in {1, 4, within}:
+        within = len(frame) - len(message.current_test.encode("utf-8", "surrogatepass")) - 1
+        for length in {1, 4, 8, within}:
             with self.assertRaises(ProtocolError):
                 protocol.decode(frame[:length])
 

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 import types
+from dataclasses import replace
 
 from harness.errors import LaunchError
 from harness.protocol import Launch, ModuleRef
@@ -18,6 +19,9 @@ from harness.targets.plugin import import_plugin
 # The name under which a parent's __main__ is executed in another process, so that its
 # `if __name__ == "__main__":` block does not run there (multiprocessing's convention, which user code knows).
 MAIN_ELSEWHERE = "__mp_main__"
+
+# The variable in which pytest names the test that runs. It is another one for each test.
+CURRENT_TEST = "PYTEST_CURRENT_TEST"
 
 
 def reference(module_name: str) -> ModuleRef:
@@ -77,6 +81,25 @@ def _forget_cached_environment() -> None:
 def same_surroundings(a: Launch, b: Launch) -> bool:
     """Whether two requests come from a parent with the same environment, directory, path and arguments."""
     return (a.environ, a.cwd, a.sys_path, a.argv) == (b.environ, b.cwd, b.sys_path, b.argv)
+
+
+def new_current_test(request: Launch, previous: Launch) -> str | None:
+    """pytest's name of the test where nothing else differs in the surroundings; "" where nothing does at all.
+
+    None where something else differs.
+    """
+    if same_surroundings(request, previous):
+        return ""
+    value = request.environ.get(CURRENT_TEST, "")
+    if value and CURRENT_TEST in previous.environ:
+        known = replace(previous, environ={**previous.environ, CURRENT_TEST: value})
+        return value if same_surroundings(request, known) else None
+    return None
+
+
+def adopt_current_test(value: str, previous: Launch) -> None:
+    """Sets pytest's name of the test, here and in what is known of the parent's environment."""
+    os.environ[CURRENT_TEST] = previous.environ[CURRENT_TEST] = value
 
 
 def import_reference(ref: ModuleRef) -> types.ModuleType:

@@ -56,10 +56,11 @@ class PooledSet:
         """The encoded request without what the ranks know from the request before."""
         sent = self._sent
         known: dict[str, Any] = {}
-        if sent is not None and module_import.same_surroundings(request, sent):
+        current_test = None if sent is None else module_import.new_current_test(request, sent)
+        if sent is not None and current_test is not None:
             if keeps_group == self._kept_group and _of_class(request) == _of_class(sent):
-                return encode(RepeatLaunch(request.method, file_name))
-            known = _KNOWN
+                return encode(RepeatLaunch(request.method, file_name, current_test))
+            known = _KNOWN if current_test == "" else {}
         return encode(request, pooled=True, file_name=file_name, keeps_group=keeps_group, **known)
 
     def all_alive(self) -> bool:

@@ -107,6 +107,9 @@ def _serve_tests(assignment: Assignment, channel: RankChannel, log: call_log.Cal
                 previous = request
             _settle_threads(request, anew=changed)
             changed = True  # the leak guard compares the number of threads
+        elif test.current_test:
+            module_import.adopt_current_test(test.current_test, previous)
+            watch.accept_environment()
         recorder.renew()
         compiler_state.reset_if_used()
         destroyed = process_groups.destroy_groups_unless(request.keeps_group)

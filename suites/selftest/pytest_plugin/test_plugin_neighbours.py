@@ -100,7 +100,7 @@ class NeighboursTest(PytestCase):
     """Plugins that are in many projects."""
 
     def test_reruns(self) -> None:
-        """pytest-rerunfailures runs a test again on new ranks; its properties are those of both attempts."""
+        """pytest-rerunfailures runs a test again on new ranks, with properties and logs of each attempt."""
         self.write(
             "test_it.py",
             """
@@ -114,11 +114,19 @@ class NeighboursTest(PytestCase):
                         self.fail("the first time")
             """,
         )
-        run = self.pytest("-p", "rerunfailures", "--reruns=1", "-rA", "--junitxml=junit.xml")
+        options = ("--reruns=1", "--junitxml=junit.xml", "--rank-log-dir=logs")
+        run = self.pytest("-p", "rerunfailures", "-rA", *options)
         self.assertEqual(run.counts, {"passed": 1, "rerun": 1}, run.out)
         found = ElementTree.parse(self.project / "junit.xml").iter("property")
         said = [each.get("value") or "" for each in found if each.get("name") == "rank 1"]
         self.assertEqual([text.partition(",")[0] for text in said], ["failed", "passed"])
+        printed = [
+            (self.project / "logs" / f"test_it.T.test_flaky{attempt}.rank1.log").read_text()
+            for attempt in ("", ".attempt2")
+        ]
+        for text in printed:
+            self.assertRegex(text, r"\Arank 1 is \d+\n")
+        self.assertNotEqual(*printed)
 
     @unittest.skipUnless(importlib.util.find_spec("pytest_randomly"), "pytest-randomly is not installed")
     def test_random_order(self) -> None:

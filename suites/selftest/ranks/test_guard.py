@@ -194,6 +194,14 @@ class WhatChangedTest(unittest.TestCase):
             self.guard.accept_import()
             self.assertEqual(self.guard.what_changed(keeps_group=False), (f"environment: {NAME}",))
 
+    def test_environment_of_the_rank(self) -> None:
+        """A variable that the rank itself sets before the test is accepted, and what else changed is not."""
+        with running_thread(), mock.patch.dict(os.environ, {NAME: "1"}):
+            self.guard.accept_environment()
+            self.guard.begin(unchanged=True)
+            (line,) = self.guard.what_changed(keeps_group=False)
+        self.assertRegex(line, "^thread left-behind")
+
     def test_unchanged(self) -> None:
         """A guard that is told of no change goes on with what it last saw."""
         self.guard.what_changed(keeps_group=False)

@@ -97,6 +97,11 @@ class Body:
         print(os.environ.get(LEFT))
         self.passes(pipe, file_name)
 
+    def prints_current_test(self, pipe: RankChannel, file_name: str) -> None:
+        """Prints how pytest names the test that runs."""
+        print(os.environ[module_import.CURRENT_TEST])
+        self.passes(pipe, file_name)
+
     def counts_threads(self, pipe: RankChannel, file_name: str) -> None:
         """Prints the number of intra-op threads."""
         print(sys.modules["torch"].get_num_threads())

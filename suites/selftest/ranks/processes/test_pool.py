@@ -11,6 +11,7 @@ from typing import Any
 from unittest import mock
 
 from harness.protocol import Launch, Message, ModuleRef, RepeatLaunch, decode
+from harness.ranks.processes.module_import import CURRENT_TEST
 from harness.ranks.processes.pool import Pool, PooledSet
 from harness.system import scratch
 from harness.wire import recv_frame
@@ -67,6 +68,30 @@ class SendTest(unittest.TestCase):
         for method, file in (("test_b", "f"), ("test_a", "g")):
             request = dataclasses.replace(FIRST, method=method, start_timeout_s=2.0)
             self.assertEqual(self.told(request, file_name=file), RepeatLaunch(method, file))
+
+    def test_another_test_under_pytest(self) -> None:
+        """pytest's name of the test goes with the method; where another variable differs, all of them do."""
+        first, second, third = (
+            dataclasses.replace(FIRST, method=name, environ={**FIRST.environ, CURRENT_TEST: f"m.py::{name}"})
+            for name in ("test_a", "test_b", "test_c")
+        )
+        self.told(first)
+        self.assertEqual(self.told(second), RepeatLaunch("test_b", "f", "m.py::test_b"))
+        self.assertEqual(self.told(second), RepeatLaunch("test_b", "f"))
+        self.assertEqual(self.told(third), RepeatLaunch("test_c", "f", "m.py::test_c"))
+        for environ in ({**first.environ, "A": "2"}, {"A": "2"}, first.environ):
+            told = self.told(dataclasses.replace(first, environ=environ))
+            assert isinstance(told, Launch)
+            self.assertEqual((told.environ, told.same_surroundings), (environ, False))
+
+    def test_another_class_under_pytest(self) -> None:
+        """A request for another class has the environment of its own test."""
+        first = dataclasses.replace(FIRST, environ={CURRENT_TEST: "m.py::Test::test_a"})
+        self.told(first)
+        other = dataclasses.replace(first, qualname="Other", environ={CURRENT_TEST: "m.py::Other::test_a"})
+        told = self.told(other)
+        assert isinstance(told, Launch)
+        self.assertEqual((told.environ, told.same_surroundings), (other.environ, False))
 
     def test_what_differs_is_told(self) -> None:
         """Surroundings are left out if they are unchanged, and are all sent if any of them differs."""

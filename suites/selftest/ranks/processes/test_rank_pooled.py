@@ -12,6 +12,7 @@ from harness.communication import call_log
 from harness.communication_call import Signature
 from harness.outcomes import RankOutcome, Status
 from harness.protocol import Launch, ModuleRef, Release, RepeatLaunch
+from harness.ranks.processes.module_import import CURRENT_TEST
 from harness.ranks.processes.spawn import exec_rank
 from suites.selftest.ranks.processes.one_rank import LEFT, Body, RankCase, launch
 
@@ -95,6 +96,18 @@ class PooledTest(RankCase):
         outcomes = self.run_tests(launch("prints_variable"), changed, same, launch("prints_variable"))
         self.assertEqual([o.left for o in outcomes], [()] * 4)
         self.assertEqual(self.read(self.output).split(), ["None", "now", "now", "None"])
+
+    def test_current_test(self) -> None:
+        """pytest's name of the test is that of each request, also of a whole one after it, and is no leak."""
+        environ = {**os.environ, CURRENT_TEST: "m.py::first"}
+        first = launch("prints_current_test", environ=environ)
+        self.start(launch("", pooled=True))
+        again = RepeatLaunch("prints_current_test", "g", "m.py::second")
+        unchanged = RepeatLaunch("prints_current_test", "g")
+        outcomes = self.run_tests(first, again, unchanged, first, again)
+        self.assertEqual([(o.status, o.left) for o in outcomes], [(Status.PASSED, ())] * 5)
+        names = ["m.py::first", "m.py::second", "m.py::second", "m.py::first", "m.py::second"]
+        self.assertEqual(self.read(self.output).split(), names)
 
     def test_call_log(self) -> None:
         """A test starts with an empty call log."""
