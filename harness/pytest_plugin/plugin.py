@@ -56,7 +56,8 @@ def pytest_load_initial_conftests(early_config: pytest.Config, parser: pytest.Pa
     if os.environ.get(EnvVar.DROP_IN) == "1":
         importlib.import_module("harness.dropin").install_at_import()
         PAUSE.begin()
-        early_config.add_cleanup(PAUSE.end)
+        # What is frozen is not collected when the interpreter ends, and libraries tell of it as leaked.
+        early_config.add_cleanup(functools.partial(PAUSE.end, freeze=False))
     yield
     options.register(parser.getgroup(options.GROUP), shared=True)
 

@@ -315,6 +315,30 @@ class GarbageTest(PytestCase):
                 run = self.pytest("--drop-in", *words)
                 self.assertEqual(run.counts, {"passed": 1}, run.out)
 
+    def test_broken_conftest(self) -> None:
+        """Where pytest ends before any test, what the conftest has made is collected at its end."""
+        self.write(
+            "conftest.py",
+            """
+            import os
+
+            class Cycle:
+                def __init__(self):
+                    self.itself = self
+
+                def __del__(self, write=os.write):
+                    write(1, b"COLLECTED")
+
+            cycle = Cycle()
+            raise RuntimeError("broken")
+            """,
+        )
+        self.write("test_it.py", "def test_it(): pass\n", head="")
+        run = self.pytest("--drop-in")
+        self.assertEqual(run.code, 4, run.out)
+        self.assertIn("RuntimeError: broken", run.out)
+        self.assertIn("COLLECTED", run.out)
+
 
 class CommunicationTest(PytestCase):
     """A warning about the communication of a test's ranks."""
