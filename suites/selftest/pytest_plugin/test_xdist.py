@@ -6,6 +6,7 @@ import itertools
 import json
 import unittest
 
+from harness.pytest_plugin.xdist import shared_capacity
 from suites.selftest.pytest_plugin.runs import PytestCase
 from suites.selftest.targets import plugins
 from suites.targets.hostmem_device.library import missing
@@ -43,8 +44,47 @@ def test_without_ranks(n):
 """
 
 
+# Which locks of the workers' directory nobody else can take while a test's fixtures are set up.
+HELD = """
+import json, os
+import pytest
+from pathlib import Path
+from filelock import FileLock, Timeout
+
+@pytest.fixture(autouse=True)
+def held(request):
+    names = []
+    for file in Path(request.config.workerinput["torch_harness_slots"]).iterdir():
+        try:
+            with FileLock(file).acquire(blocking=False):
+                pass
+        except Timeout:
+            names.append(file.name)
+    with open(os.environ["HELD"], "a") as file:
+        file.write(json.dumps([request.node.name, sorted(names)]) + "\\n")
+"""
+
+
 class WorkersTest(PytestCase):
     """Real workers of pytest-xdist."""
+
+    def test_held(self) -> None:
+        """What a test holds: slots by its ranks; all of them, and the door, where it runs alone."""
+        self.write("test_it.py", "import json\nfrom harness import exclusive\n" + OVERLAP)
+        self.write("conftest.py", HELD)
+        notes = self.project / "held"
+        run = self.pytest("-n1", "-k", "1 or alone", HELD=str(notes), NOTES=str(self.project / "notes"))
+        self.assertEqual(run.counts, {"passed": 3}, run.out)
+        found = dict(json.loads(line) for line in notes.read_text().splitlines())
+        slots = [f"slot-{n}" for n in range(shared_capacity().slots)]
+        self.assertEqual(
+            found,
+            {
+                "test_1": slots[:2],
+                "test_alone": ["door-0", *slots, "without-ranks-0"],
+                "test_without_ranks[1]": ["without-ranks-0"],
+            },
+        )
 
     def test_overlap(self) -> None:
         """With more workers than slots no two tests that need all slots overlap, and one runs alone.
