@@ -55,6 +55,7 @@ _HOSTS_MISSED = re.compile(r"needs \d+ hosts, found")
 _VARIABLES = {EnvVar.TIMEOUT: "20", EnvVar.GRACE: "1"}
 # mpirun refuses to be run by root, as which alone there are namespaces.
 _VARIABLES |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+_COMMAND = "torch-harness"
 # Seconds for a run, and for what it has started to end after it.
 _RUN_S, _END_S = 1800.0, 10.0
 
@@ -198,9 +199,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _try(options: argparse.Namespace, folder: Path) -> int:
+    own = os.path.dirname(sys.executable)
+    if shutil.which(_COMMAND, path=os.pathsep.join((own, os.environ["PATH"]))) is None:
+        raise UsageError(f"engines start {_COMMAND}, which is not installed: pip install -e {_TREE}")
     folder.mkdir(parents=True, exist_ok=True)
     with Namespaces(2) as hosts, SshServers(hosts) as servers:
-        own = os.path.dirname(sys.executable)
         path = os.pathsep.join((str(servers.folder), own, os.environ["PATH"]))
         trials = Trials(hosts, path, folder, options.tests)
         one = trials.on_one_host()
@@ -212,16 +215,15 @@ def _try(options: argparse.Namespace, folder: Path) -> int:
                 print(f"{recipe.engine}: not tried: {missing}", flush=True)
             else:
                 others.append(trials.over(recipe))
-                print(_report(one, others[-1]), flush=True)
+                print(report(one, others[-1]), flush=True)
     print(as_rst(table(one, others)))
     return int(any(differing(one, other) or other.left for other in others))
 
 
-def _report(one: Trial, other: Trial) -> str:
-    lines = differing(one, other)
+def report(one: Trial, other: Trial) -> str:
+    """What is to be said of a run beside the one on one host: each difference, and what it has left."""
+    lines = differing(one, other) if other.records else [f"{other.name}: no test ran:\n{other.output}"]
     lines += [f"{other.name}: left running: {words}" for words in other.left]
-    if not other.records:
-        lines.append(f"{other.name}: no test ran:\n{other.output}")
     return "\n".join(lines) or f"{other.name}: as on one host"
 
 

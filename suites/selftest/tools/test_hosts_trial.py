@@ -6,7 +6,7 @@ import unittest
 
 from harness.outcomes import Status
 from harness.record import RankRecord, TestRecord
-from tools.hosts_trial import Trial, differing, over_two, table
+from tools.hosts_trial import Trial, differing, over_two, report, table
 
 
 def record(name: str, *ranks: RankRecord, status: Status = Status.PASSED) -> TestRecord:
@@ -50,6 +50,13 @@ class HostsTrialTest(unittest.TestCase):
         both = record("a", RankRecord(0, Status.PASSED, host="h0"), RankRecord(1, Status.PASSED, host="h1"))
         same = record("b", RankRecord(0, Status.PASSED, host="h0"), RankRecord(1, Status.PASSED, host="h0"))
         self.assertEqual(over_two(trial("x", both, same, record("c"))), 1)
+
+    def test_no_test_ran(self) -> None:
+        """A run without a test is one line and what it printed, however many tests there should have been."""
+        one = trial("one host", record("a"), record("b"))
+        nothing = Trial("x", {}, 1.0, ("sshd: root",), "command not found")
+        said = report(one, nothing)
+        self.assertEqual(said, "x: no test ran:\ncommand not found\nx: left running: sshd: root")
 
     def test_table(self) -> None:
         """Each run has a row, with how many of its tests are as on one host."""
