@@ -14,8 +14,8 @@ def settle() -> None:
     one makes of it now: these two caches are off. Objects of compiled C++ are found by their source text and
     the compiler's command line; whoever finds one would have made the same, so ranks and tests share them.
 
-    Also off: a pool of compiler processes for each rank, and the vector instructions, which each process
-    would try out on the compiler again before it uses them, for two seconds.
+    Also off: a pool of compiler processes for each rank, and the vector instructions, whose headers take the
+    compiler longer, and which each process would first try out on it.
     """
     torch._inductor.config.fx_graph_cache = False
     torch._functorch.config.enable_autograd_cache = False
@@ -24,8 +24,11 @@ def settle() -> None:
 
 
 def allow_vectors() -> None:
-    """After ``settle``: let inductor try out vector instructions after all, for kernels that need them."""
-    _set_vectors(None)
+    """After ``settle``: let inductor use vector instructions after all, for kernels that need them.
+
+    Those that the processor says it has, without a trial of each on the compiler: that takes ten seconds.
+    """
+    _set_vectors(True)
 
 
 def _set_vectors(ok: bool | None) -> None:
