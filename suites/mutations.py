@@ -22,4 +22,17 @@ EQUIVALENT: dict[str, str] = {
     "output_ten ... => "
     "expand_to_full_mesh_op_strategy(element_mesh, op_schema, prepared_strategy.expanded_strategies, "
     "inplace_op ...": "the propagator gives the results' specs that metadata again once one is chosen",
+    "torch/distributed/tensor/parallel/loss.py _nll_loss_forward: local_weight is None => False": (
+        "the only caller makes the local weight wherever there is a weight"
+    ),
+    "torch/_functorch/_aot_autograd/functional_utils.py is_fun: "
+    "isinstance(t, Tensor) and is_traceable_wrapper_subclass(t) => is_traceable_wrapper_subclass(t)": (
+        "a traceable wrapper subclass is a tensor, which the other function asks itself"
+    ),
+    "torch/_functorch/_aot_autograd/runtime_wrappers.py _AOTDispatchAutogradFunctionFactory.build: "
+    "num_outputs_aliased > 0 => True": ("where no output is an alias the loop over them has no turn"),
+    "torch/_functorch/_aot_autograd/subclass_codegen.py _compile_and_exec_source: "
+    "log.isEnabledFor(logging.DEBUG) => not log.isEnabledFor(logging.DEBUG)": (
+        "it decides what a log is told"
+    ),
 }

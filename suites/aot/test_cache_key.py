@@ -200,6 +200,24 @@ class CacheKeyTest(AotTestCase):
         keys = {"": self.key()} | {w: self.key(graph=g, inputs=i) for w, (g, i) in others.items()}
         self.assertEqual(len(set(keys.values())), len(keys), keys)
 
+    def test_what_the_key_leaves_out_of_a_graph(self):
+        """It is gone while the key is made, and back afterwards, also after an exception."""
+        graph = torch.fx.symbolic_trace(lambda x: x + 1)
+        fields = {
+            "meta": {"of": "dynamo"},
+            "compile_subgraph_reason": "a break",
+            "_param_name_to_source": {"weight": "L['self']"},
+            "_backend_id": 7,
+        }
+        for field, value in fields.items():
+            setattr(graph, field, value)
+        for error in (None, ZeroDivisionError):
+            with contextlib.suppress(ZeroDivisionError), autograd_cache.sanitize_gm_for_cache(graph):
+                self.assertFalse([field for field in fields if getattr(graph, field)])
+                if error is not None:
+                    raise error
+            self.assertEqual({field: getattr(graph, field) for field in fields}, fields)
+
     def test_states_of_the_process(self):
         """What a user sets around a call makes another key, and none once it is set back."""
         regions = {

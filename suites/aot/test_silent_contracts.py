@@ -14,6 +14,7 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
 import torch
 from functorch.compile import aot_function
 from torch import nn
+from torch._functorch import config as functorch_config
 from torch._functorch.aot_autograd import aot_export_module, make_boxed_func
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
@@ -123,6 +124,42 @@ class SavedTensorsTest(AotTestCase):
                 loss.backward()
                 with self.assertRaisesRegex(RuntimeError, "backward through the graph a second time|freed"):
                     loss.backward()
+
+
+class DonatedTensorsTest(AotTestCase):
+    """What the forward keeps for the backward alone, which may write to it; what others have, it may not."""
+
+    def check(self, function, *, donated):
+        """Check a backward that is to be run again, after one that was not: a donation forbids it."""
+
+        def loss(run, x):
+            return sum(each.sum() for each in run(x))
+
+        x, own = (ramp(2, 3).requires_grad_() for _ in range(2))
+        compiled = torch.compile(function, backend="aot_eager", fullgraph=True)
+        with functorch_config.patch(donated_buffer=True):
+            loss(compiled, x).backward()
+            again = loss(compiled, x)
+            if donated:
+                with self.assertRaisesRegex(RuntimeError, "donated buffer"):
+                    again.backward(retain_graph=True)
+            else:
+                again.backward(retain_graph=True)
+                again.backward()
+        (loss(function, own) * (1 if donated else 3)).backward()
+        self.assertEqual(x.grad, own.grad)
+        torch._dynamo.reset()
+
+    def test_intermediates(self):
+        self.check(lambda x: [(x @ x.t()).sin()], donated=True)
+
+    def test_outputs_and_inputs(self):
+        def function(x):
+            y = x @ x.t()
+            return y, y.sin(), x.sin()
+
+        self.check(function, donated=False)
+        self.check(lambda x: [(y := x @ x.t())[0], y.sin()], donated=False)
 
 
 class TangentsTest(AotTestCase):
