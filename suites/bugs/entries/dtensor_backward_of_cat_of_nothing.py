@@ -5,7 +5,7 @@ expected: The gradient is empty, too.
 happens: For the shape (0,), which cat leaves out for the sake of old programs, autograd makes a plain tensor.
   It is the gradient, or fails where another operator meets it: "got mixed torch.Tensor and DTensor".
 fails: refused: RuntimeError: aten.\w+.Tensor:? got mixed torch.Tensor and DTensor
-since: 2.13
+since: 2.11
 reach: public API
 fuzzer: dtensor
 upstream: none found; pytorch/pytorch#173123 is of results that are not used

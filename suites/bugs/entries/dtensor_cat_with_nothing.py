@@ -4,7 +4,7 @@ kind: internal assertion
 expected: The other tensor, as for plain tensors: cat leaves out what has the shape (0,).
 happens: The strategy gives both the placement of the other one: "list index out of range".
 fails: (internal assertion|refused): IndexError: (list index out of range|Dimension out of range)
-since: 2.13
+since: 2.11
 reach: public API
 fuzzer: dtensor
 upstream: none found; pytorch/pytorch#185535 is of inductor

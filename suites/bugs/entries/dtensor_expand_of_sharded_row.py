@@ -4,7 +4,7 @@ kind: refused
 expected: The row is gathered and then expanded, as pytorch/pytorch#163320 has it.
 happens: KeyError in the sharding rule: "0. Sharding propagation failed for aten.expand.default".
 fails: refused: RuntimeError: # Sharding propagation failed for aten.expand.default
-since: 2.13
+since: 2.11
 reach: public API
 fuzzer: dtensor
 upstream: none found; pytorch/pytorch#163320 is of the same case

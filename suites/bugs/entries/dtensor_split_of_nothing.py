@@ -3,14 +3,15 @@ r"""split of a dimension of size 0 fails a check.
 kind: refused
 expected: One chunk of size 0, as of a plain tensor.
 happens: "output_specs has 0 outputs which does not equal the number of op outputs 1": the strategy counts
-  no chunk.
-fails: refused: RuntimeError: For the op aten::split.Tensor
-since: 2.13
+  no chunk. Before 2.13 it is "list assignment index out of range".
+fails: refused: RuntimeError: (For the op aten::split.Tensor|list assignment index out of range)
+since: 2.11
 reach: public API
 fuzzer: dtensor
 upstream: none found
 who: Whoever splits a batch, or experts' tokens, of which there are none this time.
 seen: ^dtensor: refused: RuntimeError: For the op aten::split.*output_specs. has # outputs which does not
+seen: ^dtensor: refused: RuntimeError: list assignment index out of range[^|]*\| .*\.split\(
 """
 
 import tempfile

@@ -4,7 +4,7 @@ kind: silently wrong
 expected: Only dimensions of size 1 go: a tensor of shape (0, 4), sharded along 1, is the same afterwards.
 happens: Its placement is Shard(0), as if dimension 0 were gone, and full_tensor() has the shape (0, 2).
 fails: silently wrong: the shape
-since: 2.13
+since: 2.11
 reach: public API
 fuzzer: dtensor
 upstream: none found (looked up)

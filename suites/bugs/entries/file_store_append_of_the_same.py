@@ -5,7 +5,7 @@ expected: get gives "xx", as HashStore and TCPStore do.
 happens: It gives "x". append is a loop of compare_set that ends when the value it reads is the one it wants
   to write: so it is for a first append to such a key, and for two clients that append the same at once.
 fails: silently wrong: the value
-since: 2.13
+since: 2.11
 reach: public API
 fuzzer: stores
 upstream: none found (looked up; pytorch/pytorch#100379 added append)
