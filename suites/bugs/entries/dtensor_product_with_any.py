@@ -11,7 +11,8 @@ reach: public API
 fuzzer: dtensor
 upstream: none found; pytorch/pytorch#134206 made the sum the reduction of any
 who: Whoever asks any() of a mask that is sharded, and scales or masks by the answer.
-seen: ^dtensor: silently wrong: (value|shape) of v# differs[^|]*Partial\(sum\)[^|]*\| .*\.any\([^|]*\* \{
+seen: ^dtensor: silently wrong: (value|shape) of v# differs[^|]*Partial\(sum\)[^|]*\|
+    .*\.any\([^|]*(\* \{|\.sum\()
 """
 
 import tempfile

@@ -91,6 +91,8 @@ class PatternsTest(unittest.TestCase):
         plain = "torch.Size([#, #]), but torch.Size([#]) in plain"
         unsynced = "silently wrong: gradient of first.weight differs"
         written = "silently wrong: argument #: values"
+        mixed = "got mixed torch.Tensor and DTensor, need to convert"
+        expand = "Sharding propagation failed for aten.expand.default"
         other = "is the object of nothing compiled, input # (a) in eager"
         values = "silently wrong: output #: values"
         table = [
@@ -118,6 +120,12 @@ class PatternsTest(unittest.TestCase):
             ("file_store_append_of_the_same", "stores: silently wrong: get gives a value for a value | tcp; turns; set; append; get", False),  # noqa: E501
             ("file_store_append_of_the_same", "stores: silently wrong: get gives a value for a value | file; turns; set; add; get", False),  # noqa: E501
             ("file_store_append_of_the_same", "stores: silently wrong: no order of the calls gives what they gave: append, compare_set | prefix file; ranks; append || compare_set", True),  # noqa: E501
+            ("dtensor_product_with_any", "dtensor: silently wrong: value of v# differs, (Partial(sum),) | ({0} > 0.3).any(0); {0}.sum()", True),  # noqa: E501
+            ("dtensor_product_with_any", "dtensor: silently wrong: value of v# differs, (Partial(sum),) | {0}.sum()", False),  # noqa: E501
+            ("dtensor_backward_of_cat_of_nothing", f"dtensor: refused: RuntimeError: aten.add.Tensor {mixed} | {{0}}.mean(0); torch.cat([{{0}}, {{1}}]); backward", True),  # noqa: E501
+            ("dtensor_backward_of_cat_of_nothing", f"dtensor: refused: RuntimeError: aten.add.Tensor {mixed} | {{0}}.mean(0); backward", False),  # noqa: E501
+            ("dtensor_expand_of_sharded_row", f"dtensor: refused: RuntimeError: # {expand}(Spec(f#[#, #](RS(#))), [#, #]) | torch.nn.functional.mse_loss({{0}}, {{1}})", True),  # noqa: E501
+            ("dtensor_expand_of_sharded_row", f"dtensor: refused: RuntimeError: # {expand}(Spec(f#[#, #](RR)), [#, #]) | torch.nn.functional.mse_loss({{0}}, {{1}})", False),  # noqa: E501
             ("dtensor_squeeze_of_nothing", "dtensor: silently wrong: shape of v#.full_tensor() differs: (#, #) for (#, #) | redistribute; {0}.squeeze(0)", True),  # noqa: E501
             ("dtensor_squeeze_of_nothing", "dtensor: silently wrong: shape of v# differs: (#, #) for (#, #) | {0}.squeeze_()", False),  # noqa: E501
             ("compiled_view_of_shared_argument", f"views: {values} | a.mul_(2); t0 = b[0]; return t0 | y0, y0[1:] | dynamic=False", True),  # noqa: E501
