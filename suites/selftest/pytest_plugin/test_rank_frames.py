@@ -50,6 +50,8 @@ class FramesTest(unittest.TestCase):
                 trace = rank_frames.of_text(_info(function).traceback)
                 frames = traceback.extract_tb(trace)
                 self.assertEqual([frame.name for frame in frames][1:], wanted)
+                for shown, number in traceback.walk_tb(trace):
+                    self.assertEqual(shown.f_lineno, number)  # around which a debugger lists the source
                 self.assertEqual({frame.filename for frame in frames}, {__file__})
                 source = Path(__file__).read_text(encoding="utf-8").splitlines()
                 for frame in frames:
