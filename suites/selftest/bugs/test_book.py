@@ -120,6 +120,8 @@ class PatternsTest(unittest.TestCase):
             ("file_store_append_of_the_same", "stores: silently wrong: get gives a value for a value | tcp; turns; set; append; get", False),  # noqa: E501
             ("file_store_append_of_the_same", "stores: silently wrong: get gives a value for a value | file; turns; set; add; get", False),  # noqa: E501
             ("file_store_append_of_the_same", "stores: silently wrong: no order of the calls gives what they gave: append, compare_set | prefix file; ranks; append || compare_set", True),  # noqa: E501
+            ("dtensor_gradient_of_infinity_norm", "dtensor: silently wrong: value of v#.grad differs, (Shard(dim=#),) | torch.linalg.vector_norm({0}, ord=float('inf')); backward", True),  # noqa: E501
+            ("dtensor_gradient_of_infinity_norm", "dtensor: silently wrong: value of v# differs, (Shard(dim=#),) | torch.linalg.vector_norm({0}, ord=float('inf')); backward", False),  # noqa: E501
             ("dtensor_product_with_any", "dtensor: silently wrong: value of v# differs, (Partial(sum),) | ({0} > 0.3).any(0); {0}.sum()", True),  # noqa: E501
             ("dtensor_product_with_any", "dtensor: silently wrong: value of v# differs, (Partial(sum),) | {0}.sum()", False),  # noqa: E501
             ("dtensor_backward_of_cat_of_nothing", f"dtensor: refused: RuntimeError: aten.add.Tensor {mixed} | {{0}}.mean(0); torch.cat([{{0}}, {{1}}]); backward", True),  # noqa: E501
