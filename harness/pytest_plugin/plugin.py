@@ -200,6 +200,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     if case is not None:
         from harness.pytest_plugin import reproduction
 
+        item.stash[_SHOWN] = False  # an earlier attempt's reports have shown that attempt's ranks
         case.output_lines_in_failure = 0
         again = getattr(item, "execution_count", 1)  # by pytest-rerunfailures
         case.rank_log_suffix = f".attempt{again}" if again > 1 else ""

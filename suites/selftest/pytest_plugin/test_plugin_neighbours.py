@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from typing import NamedTuple
 
-from suites.selftest.pytest_plugin.runs import PytestCase
+from suites.selftest.pytest_plugin.runs import PytestCase, sections
 
 # Two files of it have four classes and eight tests, none of which may run beside another one.
 NOTED = """
@@ -120,6 +120,8 @@ class NeighboursTest(PytestCase):
         found = ElementTree.parse(self.project / "junit.xml").iter("property")
         said = [each.get("value") or "" for each in found if each.get("name") == "rank 1"]
         self.assertEqual([text.partition(",")[0] for text in said], ["failed", "passed"])
+        (shown,) = sections(run.out.partition("= PASSES =")[2], "Captured stdout of rank 1 call")
+        self.assertRegex(shown, r"\Arank 1 is \d+\Z")
         printed = [
             (self.project / "logs" / f"test_it.T.test_flaky{attempt}.rank1.log").read_text()
             for attempt in ("", ".attempt2")
