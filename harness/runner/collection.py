@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from harness.record import TestRecord
-from harness.runner import controller_records, discovery, expression, selection
+from harness.runner import controller_records, discovery, expression, own_names, selection
 from harness.runner.discovery import Cache, ModuleTests
 from harness.runner.messages import Loaded
 from harness.runner.module_names import file_of_module
@@ -69,10 +69,12 @@ def wanted(
 ) -> Wanted:
     """What the options name; ``ids`` limits it to tests of an earlier run. UsageError for a wrong name.
 
-    ``default`` are the names where the options have none; without them, all known modules are wanted. With
-    ``--suites`` names are of those modules alone, and paths relative to ``root``.
+    ``default`` are the names where the options have none, and where modules of the project's own are looked
+    for; without them, all known modules are wanted. With ``--suites`` names are of those modules alone, and
+    paths relative to ``root``.
     """
     names = [_module_behind(name) for name in options.names or default]
+    names = own_names.with_paths(names, default, cwd)
     here = () if options.suites else _modules_here(names, cwd)
     roots = {**dict.fromkeys(discovery.modules_below(root), root), **dict.fromkeys(here, cwd)}
     known = tuple(roots)

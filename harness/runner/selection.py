@@ -100,7 +100,8 @@ def _resolve(name: str, modules: Mapping[str, Path], cwd: Path) -> Target:
         return target
     if name and (cwd / name).is_dir():
         return _of_path(name, modules, cwd)
-    raise UsageError(f"{name!r} is no suite, module, path or test{_perhaps(name, _known(modules))}")
+    own = [module_of_path(cwd / file) for file in _near(cwd / name, cwd)]
+    raise UsageError(f"{name!r} is no suite, module, path or test{_perhaps(name, own, _known(modules))}")
 
 
 def split_path(name: str) -> tuple[str, str]:
@@ -130,14 +131,14 @@ def _of_path(name: str, modules: Mapping[str, Path], cwd: Path) -> Target:
     if path.is_file() and path.suffix == ".py":
         return _of_files(name, (path,), modules)
     if path.is_dir():
-        files = _test_files(path)
+        files = files_of_tests(path)
         if files:
             return _of_files(name, files, modules)
         raise UsageError(f"{name}: no test_*.py below this directory")
     if path.exists():
         raise UsageError(f"{name}: neither a Python file nor a directory")
     known = [str(file_of_module(module, Path())) for module in modules]
-    raise UsageError(f"{name}: no such file or directory{_perhaps(name, _near(path, cwd) or known)}")
+    raise UsageError(f"{name}: no such file or directory{_perhaps(name, _near(path, cwd), known)}")
 
 
 def _near(path: Path, cwd: Path) -> list[str]:
@@ -145,7 +146,7 @@ def _near(path: Path, cwd: Path) -> list[str]:
     directory = next(parent for parent in path.parents if parent.is_dir())
     if directory.is_relative_to(_TREE) or not directory.is_relative_to(cwd):
         return []
-    return [os.path.relpath(file, cwd) for file in _test_files(directory)]
+    return [os.path.relpath(file, cwd) for file in files_of_tests(directory)]
 
 
 def _of_files(name: str, files: Sequence[Path], modules: Mapping[str, Path]) -> Target:
@@ -165,7 +166,7 @@ def _of_files(name: str, files: Sequence[Path], modules: Mapping[str, Path]) -> 
     return Target(name, found, path=tuple(dict.fromkeys(str(import_root(file)) for file in files)))
 
 
-def _test_files(directory: Path) -> list[Path]:
+def files_of_tests(directory: Path) -> list[Path]:
     """The ``test_*.py`` below a directory, sorted.
 
     Left out are hidden directories, environments, what builds and package managers make, and this tree.
@@ -217,11 +218,12 @@ def _known(modules: Iterable[str]) -> list[str]:
     return list(known)
 
 
-def _perhaps(name: str, known: Iterable[str]) -> str:
-    """The end of an error message: the known names that are similar to ``name``."""
+def _perhaps(name: str, *known: Iterable[str]) -> str:
+    """The end of an error message: names similar to ``name``, of the first of ``known`` that has any."""
     import difflib  # takes 3 ms, and only errors need it
 
-    close = difflib.get_close_matches(name, list(known), n=3, cutoff=0.6)
+    similar = (difflib.get_close_matches(name, list(names), n=3, cutoff=0.6) for names in known)
+    close = next(filter(None, similar), [])
     return f"; did you mean {' or '.join(close)}?" if close else "; --list shows what there is"
 
 

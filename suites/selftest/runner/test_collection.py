@@ -177,6 +177,16 @@ class WantedTest(unittest.TestCase):
                 self.assertEqual(want.sources, {module: self.root / source})
                 self.assertEqual(want.files, {module: path} if path else {})
 
+    def test_own_names(self) -> None:
+        """In a project its own modules go before the suites' of the same name."""
+        (self.root / "c" / "test_known.py").touch()
+        for default, source in (("c",), "c/test_known.py"), ((), "suites/test_known.py"):
+            with self.subTest(default=default):
+                want = wanted(parse(["test_known.Case"]), self.root, self.root, None, default)
+                (module,) = want.modules
+                self.assertEqual(want.sources, {module: self.root / source})
+                self.assertEqual(want.targets[0].test, "Case")
+
     def test_what_is_shown_leads_to_the_test(self) -> None:
         """The name that a run shows leads to the test, whatever directory, characters or class it has."""
         long = "x" * 300

@@ -189,6 +189,12 @@ class PathTest(unittest.TestCase):
         with self.assertRaisesRegex(UsageError, r"did you mean tests/test_export_again.py\?$"):
             self.one("tests/test_exprt.py")
 
+    def test_no_such_name_of_a_project(self) -> None:
+        """What is similar of the project's own modules goes before what is similar of the suites."""
+        (self.root / "mine" / "test_exports.py").touch()
+        with self.assertRaisesRegex(UsageError, "did you mean test_exports"):
+            self.one("test_exprts")
+
     def test_no_python(self) -> None:
         (self.root / "test_own.txt").touch()
         with self.assertRaisesRegex(UsageError, "test_own.txt: neither a Python file nor a directory"):
