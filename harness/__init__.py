@@ -440,7 +440,14 @@ def __getattr__(name: str) -> Any:
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module 'harness' has no attribute {name!r}")
-    return getattr(importlib.import_module(home), name)
+    try:
+        module = importlib.import_module(home)
+    except ImportError:
+        import harness.errors as errors  # here, because it imports what most users have no need of
+
+        with errors.of_the_platform():
+            raise
+    return getattr(module, name)
 
 
 def __dir__() -> list[str]:

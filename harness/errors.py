@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,6 +22,24 @@ class UsageError(HarnessError, ValueError):
     The message is one line that says what was wrong and what to write instead. ``run_tests.py`` ends with
     exit code 2 on it.
     """
+
+
+class WrongPlatform(UsageError, ImportError):
+    """A part of the harness cannot be imported, because this is not Linux."""
+
+
+@contextlib.contextmanager
+def of_the_platform() -> Iterator[None]:
+    """Raises WrongPlatform in place of what an import lacks (``fcntl``) where this is not Linux."""
+    try:
+        yield
+    except ImportError as error:
+        if sys.platform == "linux":
+            raise
+        raise WrongPlatform(
+            f"torch-harness needs Linux, and this is {sys.platform}: on Windows use WSL 2, elsewhere a "
+            "container"
+        ) from error
 
 
 class LaunchError(HarnessError, RuntimeError):

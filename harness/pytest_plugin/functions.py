@@ -41,12 +41,25 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", _HELP)
 
 
+class _OfNoRank:
+    """What fixtures see as ``rank_context``, which has its values in ranks alone."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # pickle and pytest ask for these
+            raise AttributeError(name)
+        raise UsageError(
+            f"rank_context.{name} is not known in a fixture: fixtures are set up once, in pytest's process, "
+            "before there are ranks. Do this in the test, or in a function that it calls"
+        )
+
+
 @pytest.fixture
-def rank_context(request: pytest.FixtureRequest) -> None:
+def rank_context(request: pytest.FixtureRequest) -> _OfNoRank:
     """The rank of a test function with @pytest.mark.ranks: rank, world_size, backend, device, file_name."""
     if not has_mark(request.node):
         why = f"rank_context is what a rank knows: put @pytest.mark.{MARK}(N) on the test"
         pytest.fail(why, pytrace=False)
+    return _OfNoRank()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -262,8 +262,7 @@ def pytest_exception_interact(node: pytest.Item | pytest.Collector, call: pytest
     hint = failure_report.debugger_hint(error, options.PDB_RANK.name)
     terminal = node.config.pluginmanager.get_plugin("terminalreporter")
     if hint is not None and terminal is not None:
-        terminal.ensure_newline()
-        terminal.write_line(hint)
+        terminal.write_line(f"\n{hint}")  # below the letter of the test, of which pytest does not know
     trace = failure_report.where_it_failed(error)
     if trace is not None:
         info = (type(error), error.with_traceback(trace), trace)

@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from harness.errors import HarnessError, UsageError
+from harness.errors import HarnessError, UsageError, of_the_platform
 from harness.runner.exit_codes import ExitCode
 from harness.runner.options import parse, program
 from harness.system import standard_output
@@ -65,7 +65,8 @@ def _obey(words: Sequence[str]) -> int:
     if words and words[0] in COMMANDS:
         return _command(words[0], words[1:])
     options = parse(words)
-    from harness.runner.command import execute  # imported late: --help and usage errors do not need it
+    with of_the_platform():
+        from harness.runner.command import execute  # imported late: --help and usage errors do not need it
 
     if options.hosts is not None:
         from harness.runner.over_hosts import over_hosts

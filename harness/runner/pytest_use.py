@@ -32,9 +32,11 @@ _CONFIGURATION = {
 }
 # Directories of these files are pytest's root directory where no file configures it.
 _PROJECT_FILES = ("pyproject.toml", "setup.py")
-# Settings that change what is a test, or what its verdict is, in modules that do not mention pytest.
+# Settings that change what is a test, whether it can be imported, or what its verdict is, in modules that do
+# not mention pytest.
 _DECIDING = re.compile(
-    r"^[ \t]*(python_functions|python_classes|usefixtures|filterwarnings)\s*=|--doctest-modules", re.M
+    r"^[ \t]*(python_functions|python_classes|usefixtures|filterwarnings|pythonpath)\s*=|--doctest-modules",
+    re.M,
 )
 # In every source that needs pytest's runner by what it says itself.
 _PERHAPS = re.compile(r"^(?:async )?def test|^\s*(?:import|from) +(?:.*\b)?pytest\b", re.M)

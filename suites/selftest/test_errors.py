@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 import unittest
+from unittest import mock
 
 from harness import errors
 from harness.errors import (
@@ -18,12 +21,15 @@ from harness.errors import (
     RankTestError,
     ServerLost,
     UsageError,
+    WrongPlatform,
+    of_the_platform,
 )
 from harness.outcomes import Status, TestOutcome
 
 # Exception -> the classes by which a user's ``except`` or unittest must be able to catch it.
 CAUGHT_AS: dict[type[BaseException], set[type[BaseException]]] = {
     UsageError: {HarnessError, ValueError},
+    WrongPlatform: {UsageError, ImportError},
     LaunchError: {HarnessError, RuntimeError},
     ServerLost: {LaunchError},
     MethodNotRun: {HarnessError, RuntimeError},
@@ -33,6 +39,46 @@ CAUGHT_AS: dict[type[BaseException], set[type[BaseException]]] = {
     CommunicationWarning: {UserWarning},
     RankLeakWarning: {UserWarning},
 }
+
+
+class PlatformTest(unittest.TestCase):
+    """What is said where something cannot be imported."""
+
+    def test_by_platform(self) -> None:
+        """Elsewhere than on Linux what is needed; on Linux what is missing."""
+        for platform, said in (
+            ("win32", "needs Linux, and this is win32: on Windows use WSL 2"),
+            ("linux", "none"),
+        ):
+            with (
+                self.subTest(platform),
+                mock.patch("sys.platform", platform),
+                self.assertRaisesRegex(ImportError, said),
+                of_the_platform(),
+            ):
+                raise ImportError("none")
+
+    def test_by_name(self) -> None:
+        """Names of ``harness`` and the command say so, where a module of POSIX is not there."""
+        script = (
+            "import subprocess, sys, torch.distributed, unittest; sys.modules['fcntl'] = None\n"
+            "sys.platform = 'win32'\n"
+            "{}"
+        )
+        for last, code in (
+            ("import harness; harness.DistributedTestBase", 1),
+            ("from harness.runner.cli import main; sys.exit(main(['c10d']))", 2),
+        ):
+            with self.subTest(last):
+                done = subprocess.run(
+                    [sys.executable, "-c", script.format(last)],
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                )
+                self.assertEqual(done.returncode, code, done.stderr)
+                self.assertIn("torch-harness needs Linux, and this is win32", done.stderr)
 
 
 class TreeTest(unittest.TestCase):

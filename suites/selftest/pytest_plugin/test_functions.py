@@ -152,6 +152,14 @@ def test_wrong_mark():
 def test_no_mark(rank_context):
     pass
 
+@pytest.fixture
+def seeded(rank_context):
+    torch.manual_seed(rank_context.rank)
+
+@pytest.mark.ranks(2)
+def test_fixture_of_ranks(seeded):
+    pass
+
 class Case(unittest.TestCase):
     @pytest.mark.ranks(2)
     def test_of_a_case(self):
@@ -199,6 +207,7 @@ OUTCOMES = {
     "test_patches[2]": "passed",
     "test_wrong_mark": "failed",
     "test_no_mark": "error",
+    "test_fixture_of_ranks": "error",
     "test_of_a_case": "failed",
     "test_expected_of_a_case": "skipped",
     "test_inside": "failed",
@@ -208,6 +217,7 @@ ERRORS = (
     "ranks cannot have pytest's 'capsys', which acts in pytest's own process: contextlib.redirect_stdout(",
     "@pytest.mark.ranks('two'): the number of ranks is 1 or more; write @pytest.mark.ranks(4)",
     "rank_context is what a rank knows: put @pytest.mark.ranks(N) on the test",
+    "rank_context.rank is not known in a fixture: fixtures are set up once, in pytest's process,",
     "the mark ranks is for test functions; a TestCase derives from harness.MultiProcessTestCase",
     "the test's method returned a coroutine, and its body did not run",
     "hint: self.lock was set in pytest's process, and a lock there cannot be pickled for ranks: set it in",

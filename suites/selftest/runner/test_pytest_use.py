@@ -123,6 +123,7 @@ class AroundTest(unittest.TestCase):
             ((code, ("a/setup.cfg", "[metadata]\n")), ("conftest.py",)),
             ((("pytest.ini", "[pytest]\nfilterwarnings =\n    error\n"),), ("pytest.ini",)),
             ((("pytest.ini", "[pytest]\npython_functions = check_*\n"),), ("pytest.ini",)),
+            ((("pytest.ini", "[pytest]\npythonpath = src\n"),), ("pytest.ini",)),
             ((("pytest.ini", "[pytest]\naddopts = -ra\nmarkers = slow\n"),), ()),
         )
         for files, expected in rows:
