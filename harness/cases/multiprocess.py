@@ -100,11 +100,8 @@ class RankOrchestration(RankRequest):
         To be called before a fixture changes this process. Does nothing for a test that needs no server; an
         error is raised when the ranks start.
         """
-        with contextlib.suppress(HarnessError, OSError):
-            settings = environment.settings()
-            launched = chosen_mode(self.rank_modes, settings) in LAUNCHED
-            if launched and not self._skipped_by_decorator():
-                launcher_of(settings).ready(type(self).__module__, sys.path)
+        if not self._skipped_by_decorator():
+            _make_ready(self.rank_modes, type(self).__module__)
 
     def _skipped_by_decorator(self) -> bool:
         """Whether unittest will skip the test before ``setUp``."""
@@ -292,6 +289,34 @@ class MultiProcessTestCase(RankOrchestration, TestCase):
       its peers in a collective would hang them.
     * A coroutine or a generator function is an error, since nobody runs its body; unittest warns and passes.
     """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Has a ``setUpClass`` of the class's own start the launcher's server before it runs.
+
+        Else the ranks of the first class of a process inherited by chance what it sets, and those of later
+        ones did not. The base defines none itself, because tests of a class that has one stay in one worker.
+        """
+        super().__init_subclass__(**options)
+        own = vars(cls).get("setUpClass")
+        if isinstance(own, classmethod):
+            cls.setUpClass = classmethod(_after_the_server(own.__func__))  # type: ignore[method-assign,assignment]
+
+
+def _after_the_server(set_up: Callable[[Any], None]) -> Callable[[Any], None]:
+    @functools.wraps(set_up)
+    def set_up_class(cls: Any) -> None:
+        _make_ready(cls.rank_modes, cls.__module__)
+        set_up(cls)
+
+    return set_up_class
+
+
+def _make_ready(modes: Sequence[str], module: str) -> None:
+    """Starts what ranks of these modes are forked from; an error is raised when the ranks start."""
+    with contextlib.suppress(HarnessError, OSError):
+        settings = environment.settings()
+        if chosen_mode(modes, settings) in LAUNCHED:
+            launcher_of(settings).ready(module, sys.path)
 
 
 def _remove(path: str) -> None:

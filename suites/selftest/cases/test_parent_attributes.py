@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import unittest
+from pathlib import Path
 
 from harness.cases.parent_attributes import hints
 from harness.outcomes import ErrorInfo, RankOutcome, Status, SubtestOutcome, TestOutcome
 from suites.selftest.faults import parent_attributes
 from suites.selftest.faults.rows import OnForkServer
+
+ROOT = Path(__file__).parents[3]
 
 
 class Sums:
@@ -73,6 +78,19 @@ class RanksTest(OnForkServer):
         played = self.play(parent_attributes.Fixtures, "test_of_class")
         self.assertEqual(played.verdict, "ERROR")
         self.assertIn("hint: cls.from_set_up_class was set by setUpClass, ", played.text)
+
+    def test_alone(self) -> None:
+        """Ranks of the first test of a process lack what ``setUpClass`` set, as those of later ones do."""
+        done = subprocess.run(
+            [sys.executable, "-m", "unittest", f"{parent_attributes.__name__}.Fixtures.test_of_class"],
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("hint: cls.from_set_up_class was set by setUpClass, ", done.stderr)
 
 
 if __name__ == "__main__":
