@@ -63,11 +63,15 @@ def _resolved(backend: str, device_type: str, name: str, upstream: str) -> Targe
 
 
 def _unknown(backend: str, device_type: str, name: str) -> str:
-    asked = " on ".join(word for word in (backend or "a backend", device_type) if word)
+    name_of_it = f"the backend {backend}" if backend else "a backend"
+    asked = " on ".join(word for word in (name_of_it, device_type) if word)
     known = ", ".join(f"{each} on cpu" for each in builtin.backends())
     if name:
         return f"the plugin {name} has no TARGET, and {asked} is unknown: give it TARGET = Target(...)"
-    return f"{asked} is unknown: --plugin names the module that has its TARGET; known without one: {known}"
+    return (
+        f"{asked} is unknown: --plugin names the module that registers it and has its TARGET "
+        f"(docs/targets.rst); known without one: {known}"
+    )
 
 
 def _check_upstream(target: Target, upstream: str) -> None:

@@ -55,12 +55,12 @@ class HereTest(unittest.TestCase):
     def test_mistakes(self) -> None:
         """What cannot be tested is one line that says what to do."""
         for environ, said in (
-            ({"HARNESS_BACKEND": "nonesuch"}, "nonesuch is unknown: --plugin names the module"),
+            ({"HARNESS_BACKEND": "nonesuch"}, "the backend nonesuch is unknown: --plugin names the module"),
             ({"HARNESS_DEVICE": "cuda"}, "a backend on cuda is unknown: --plugin"),
             ({"HARNESS_PLUGIN": "json"}, ""),
             (
                 {"HARNESS_PLUGIN": "json", "HARNESS_BACKEND": "mine"},
-                "the plugin json has no TARGET, and mine",
+                "the plugin json has no TARGET, and the backend mine",
             ),
             ({"HARNESS_BACKEND": "gloo", "BACKEND": "nccl"}, "BACKEND='nccl' contradicts the target gloo"),
         ):
