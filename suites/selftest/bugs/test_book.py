@@ -150,7 +150,8 @@ class PatternsTest(unittest.TestCase):
             ("compiled_write_to_detached_alias", "compile: internal assertion: any_leaf=True != all_leaf=False | t0 = b.detach(); t0.mul_(3); return a | y0, y0", True),  # noqa: E501
             ("compiled_write_to_detached_alias", "compile: internal assertion: any_leaf=True != all_leaf=False | b.mul_(3); return a | y0, y0", False),  # noqa: E501
             ("dtensor_unflatten_twice_sharded", "dtensor: refused: RuntimeError: shape '[#, #]' is invalid for input of size # | {0}.unflatten(0, (2, -1))", True),  # noqa: E501
-            ("dtensor_unflatten_twice_sharded", "dtensor: refused: RuntimeError: shape '[#, #]' is invalid for input of size # | {0}.reshape(2, -1)", False),  # noqa: E501
+            ("dtensor_unflatten_twice_sharded", "dtensor: refused: RuntimeError: shape '[#, #]' is invalid for input of size # | {0}.expand(3, *{0}.shape)", False),  # noqa: E501
+            ("dtensor_unflatten_twice_sharded", "dtensor: refused: RuntimeError: shape '[#, #]' is invalid for input of size # | {0}.reshape(2, -1)", True),  # noqa: E501
         ]  # fmt: skip
         entries = {entry.name: entry for entry in book.entries()}
         for name, signature, expected in table:
