@@ -10,7 +10,8 @@ reach: internal entry: aot_function(dynamic=True)
 fuzzer: aot.test_view_programs
 upstream: none found; pytorch/pytorch#164186 is of the same assertion without shared memory
 who: Whoever builds a compiler on aot_function with dynamic shapes.
-seen: AssertionError: Node \w+ was invalid, but is output[^|]*\|[^|]*\| y0[^|;]*, y0.*dynamic=True
+seen: AssertionError: Node \w+ was invalid, but is output[^|]*\|[^|]*\|
+    [^|;]*(?P<base>y\d)\b[^|;]*, (?P=base)\b.*dynamic=True
 """
 
 import torch

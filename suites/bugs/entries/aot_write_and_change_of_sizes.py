@@ -1,4 +1,4 @@
-"""A write and a change of sizes of one argument fail at the call, when writes are kept in the graph.
+r"""A write and a change of sizes of one argument fail at the call, when writes are kept in the graph.
 
 kind: refused
 expected: A write under no_grad: the argument is 2, 2, 2 with the shape (1, 3), as in eager and when writes
@@ -12,6 +12,8 @@ fuzzer: aot.test_view_programs
 upstream: none found; pytorch/pytorch#186478 is of the same copy after an operator with out=
 who: Whoever builds a compiler on aot_function that keeps writes in the graph.
 seen: expand: the requested shape has too few dimensions
+seen: ^(views|aot): refused: RuntimeError: expand: attempting to expand a dimension[^|]*\|
+    [^|]*\b[abc]\.(t_|transpose_|unsqueeze_|squeeze_)\(.*mutations=True
 """
 
 import torch

@@ -10,10 +10,10 @@ fuzzer: aot.test_view_programs
 upstream: none found; pytorch/pytorch#185029 is of outputs that were the wrong argument itself
 who: Whoever compares tensors by identity, or keeps state in an attribute of a tensor.
 seen: ^(aot|compile|inductor): silently wrong: output #: is argument[^|]*\|
-    (?=[^|]*(\w_\(|\] = |out=| [+*-]= ))[^|]*\| y0[^|;]*, y0
+    (?=[^|]*(\w_\(|\] = |out=| [+*-]= ))[^|]*\| [^|;]*(?P<base>y\d)\b[^|;]*, (?P=base)\b
 seen: ^(views|aot|compile|inductor): silently wrong:
     (output #|the output): is the object of (nothing|input #)[^|]* compiled[^|]*\|
-    (?=[^|]*(\w_\(|\] = |out=| [+*-]= ))[^|]*\| y0[^|;]*, y0
+    (?=[^|]*(\w_\(|\] = |out=| [+*-]= ))[^|]*\| [^|;]*(?P<base>y\d)\b[^|;]*, (?P=base)\b
 """
 
 import torch

@@ -12,7 +12,7 @@ upstream: none found
 who: Whoever passes views of one tensor that needs a gradient, of which two are written to.
 seen: ^(views|aot|compile|inductor): internal assertion:
     [^|]*(outs_to_grad length|AssertionError: ref_metadata)[^|]*\|
-    (?=[^|]*(\w_\(|\] = |out=| [+*-]= ))[^|]*\| y0[^|;]*, y0
+    (?=[^|]*(\w_\(|\] = |out=| [+*-]= ))[^|]*\| [^|;]*(?P<base>y\d)\b[^|;]*, (?P=base)\b
 """
 
 import torch

@@ -10,14 +10,14 @@ fuzzer: aot.test_view_programs
 upstream: pytorch/pytorch#198095
 who: Whoever passes a tensor and a slice of it, of which one is written to, and returns a view of the slice.
 seen: ^(views|aot|compile|inductor): silently wrong: output #: (values|gradient|shape|stride)[^|]*\|
-    (?=[^|]*(\w_\(|\] = |out=| [+*-]= ))[^|]*\| y0[^|;]*, y0
+    (?=[^|]*(\w_\(|\] = |out=| [+*-]= ))[^|]*\| [^|;]*(?P<base>y\d)\b[^|;]*, (?P=base)\b
 seen: ^(views|aot|compile|inductor): refused: RuntimeError:
     (shape '[^|]*' is invalid for input of size #|permute|expand|transpose|diagonal|unflatten|split)[^|]*\|
-    (?=[^|]*(\w_\(|\] = |out=| [+*-]= ))[^|]*\| y0[^|;]*, y0
+    (?=[^|]*(\w_\(|\] = |out=| [+*-]= ))[^|]*\| [^|;]*(?P<base>y\d)\b[^|;]*, (?P=base)\b
 seen: ^(views|aot|compile|inductor): [^|]*incorrect out shape after application of ViewMeta sequence[^|]*\|
-    (?=[^|]*(\w_\(|\] = |out=| [+*-]= ))[^|]*\| y0[^|;]*, y0
+    (?=[^|]*(\w_\(|\] = |out=| [+*-]= ))[^|]*\| [^|;]*(?P<base>y\d)\b[^|;]*, (?P=base)\b
 seen: ^(views|aot|compile|inductor): [^|]*AttributeError: 'NoneType' object has no attribute 'shape'[^|]*\|
-    (?=[^|]*(\w_\(|\] = |out=| [+*-]= ))[^|]*\| y0[^|;]*, y0
+    (?=[^|]*(\w_\(|\] = |out=| [+*-]= ))[^|]*\| [^|;]*(?P<base>y\d)\b[^|;]*, (?P=base)\b
 """
 
 import torch

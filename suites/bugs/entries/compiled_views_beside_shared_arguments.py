@@ -11,7 +11,7 @@ fuzzer: aot.test_view_programs
 upstream: none found; pytorch/pytorch#198095 is of views of an argument
 who: Whoever passes two views of one tensor, of which one is written to, and returns a view of a result.
 seen: ^(views|aot|compile|inductor): silently wrong: output #: values[^|]*\|
-    (?=[^|]*(\w_\(|\] = |out=| [+*-]= ))[^|]*return [^|]*\bt\d[^|]*\| y0[^|;]*, y0
+    (?=[^|]*(\w_\(|\] = |out=| [+*-]= ))[^|]*return [^|]*\bt\d[^|]*\| [^|;]*(?P<base>y\d)\b[^|;]*, (?P=base)\b
 """
 
 import torch

@@ -11,7 +11,7 @@ fuzzer: dtensor
 upstream: none found; pytorch/pytorch#186282 is of a result whose one dimension two mesh dimensions shard
 who: Whoever shards one dimension by data and tensor parallelism.
 seen: ^dtensor: refused: RuntimeError: shape '[^|]*' is invalid for input of size[^|]*\|
-    .*\.(unflatten|reshape|view)\(
+    .*\.(unflatten|flatten|reshape|view)\(
 """
 
 import tempfile

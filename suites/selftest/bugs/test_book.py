@@ -147,6 +147,7 @@ class PatternsTest(unittest.TestCase):
             ("compiled_two_writes_to_shared_arguments", "compile: internal assertion: AssertionError: ref_metadata | a.zero_(); return b | y0, y1", False),  # noqa: E501
             ("compiled_returns_another_object", f"views: silently wrong: output #: {other} | b[0] = 7; return a | y0[1:], y0[0] | dynamic=False", True),  # noqa: E501
             ("compiled_returns_another_object", f"views: silently wrong: output #: {other} | b[0] = 7; return a | y0, y1 | dynamic=False", False),  # noqa: E501
+            ("compiled_two_writes_to_shared_arguments", "views: internal assertion: AssertionError: ref_metadata | c.copy_(b); return a | y0[1:], y1.detach(), y1.detach() | dynamic=False", True),  # noqa: E501
             ("compiled_write_to_detached_alias", "compile: internal assertion: any_leaf=True != all_leaf=False | t0 = b.detach(); t0.mul_(3); return a | y0, y0", True),  # noqa: E501
             ("compiled_write_to_detached_alias", "compile: internal assertion: any_leaf=True != all_leaf=False | b.mul_(3); return a | y0, y0", False),  # noqa: E501
             ("dtensor_unflatten_twice_sharded", "dtensor: refused: RuntimeError: shape '[#, #]' is invalid for input of size # | {0}.unflatten(0, (2, -1))", True),  # noqa: E501
