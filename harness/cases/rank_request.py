@@ -145,9 +145,9 @@ class RankRequest(CaseInRank):
 
 
 def _checked_world_size(value: Any) -> int:
-    try:
-        size = operator.index(value)
-    except TypeError:
+    try:  # torch's own tests take it from the environment, as text
+        size = int(value) if isinstance(value, str) else operator.index(value)
+    except (TypeError, ValueError):
         size = 0
     if size < 1:
         raise ValueError(f"world_size is {value!r}: it has to be a whole number of ranks, 1 or more")

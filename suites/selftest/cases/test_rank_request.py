@@ -112,9 +112,14 @@ class RankRequestTest(unittest.TestCase):
         """What the test says goes; None is the default."""
         self.assertEqual(Cases.Plain("test_checked")._communication_check(), "error")
 
+    def test_number_as_text(self) -> None:
+        """Tests that take their world size from the environment, as torch's own do, have it as text."""
+        case = type("Sized", (Cases.Plain,), {"world_size": "2"})("test_it")
+        self.assertEqual(self.job(case).request.world_size, 2)
+
     def test_refused(self) -> None:
         """A number that is none, and a class that ranks cannot import."""
-        for size in (0, -1, "several", None, "2", 2.0):
+        for size in (0, -1, "several", None, "0", 2.0):
             with self.subTest(size=size):
                 case = type("Sized", (Cases.Plain,), {"world_size": size})("test_it")
                 with self.assertRaisesRegex(ValueError, "world_size is .*: it has to be a whole number"):

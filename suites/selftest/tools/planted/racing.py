@@ -19,7 +19,7 @@ class Racing(Hunted[tuple[int, ...]]):
         return [(0,), (1,)]
 
     def world_size(self, program: tuple[int, ...]) -> int:
-        """Two."""
+        """Two ranks, one of which may come late."""
         return 2
 
     def run(self, program: tuple[int, ...], place: Place) -> None:
