@@ -214,6 +214,7 @@ def on_ranks(kind: str, clients: int, calls: Sequence[Made], rank: int, board: d
             told = [[e.began, e.ended, e.method, e.arguments, e.result] for e in events]
             board.set(f"{turn}: calls {rank}", json.dumps(told))
             texts = [board.get(f"{turn}: calls {each}") for each in range(clients)]
+            del store  # one of a file writes when it goes, so it goes before rank 0 removes the directory
             _met(board, f"{turn}: done", rank, clients)
             own = [(client, json.loads(text)) for client, text in enumerate(texts)]
             explained(kind, [Event(client, *each) for client, calls_of in own for each in calls_of])
