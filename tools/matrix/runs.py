@@ -65,8 +65,9 @@ def revision(tree: Path) -> str:
 
 
 def note_revision(run: Path, found: str) -> None:
-    """Writes down of which revision of the tree a run is."""
+    """Writes down of which revision of the tree a run is. The pair has an environment by now."""
     run.mkdir(parents=True, exist_ok=True)
+    (run.parent / _NOT_MADE).unlink(missing_ok=True)
     (run / _REVISION).write_text(found, encoding="utf-8")
 
 

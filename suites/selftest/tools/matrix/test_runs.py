@@ -114,6 +114,12 @@ class RunsTest(unittest.TestCase):
         runs.forget(self.runs, PAIR)
         self.assertEqual(self.rows(), ())
 
+    def test_an_environment_at_last(self) -> None:
+        """A run of some tests takes the place of the reason why there was no environment."""
+        runs.note_not_made(self.runs, PAIR, "no wheel")
+        self.ran(PAIR, TestRecord("suites.c10d.test_x.C.a", Status.PASSED))
+        self.assertNotIn("no wheel", str(self.rows()))
+
     def test_what_was_not_tried(self) -> None:
         """A pair that nothing is known of is described as such."""
         self.assertEqual(runs.described(None), "not run")
