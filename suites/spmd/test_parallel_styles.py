@@ -1,6 +1,6 @@
-"""Parallel styles and plans beyond the usual two: what modules get and give, and which modules are meant.
+"""Parallel styles beyond the usual two: what modules get and give, and options of those that cut layers.
 
-Ranks hold different parameters before a plan is applied, and different inputs where each has its own part.
+Ranks hold different parameters before a style is applied, and different inputs where each has its own part.
 """
 
 from __future__ import annotations
@@ -23,13 +23,12 @@ from torch.distributed.tensor.parallel import (
     SequenceParallel,
     parallelize_module,
 )
-from torch.distributed.tensor.parallel.input_reshard import input_reshard
 
 from harness import load_tests, run_tests, with_comms  # noqa: F401  (unittest calls load_tests)
-from harness.ranks.local import rank
-from suites.spmd.dtensor_base import RANKS, ROUNDED, Bodies, Communication, in_rank_modes
+from suites.spmd.dtensor_base import RANKS, ROUNDED, Communication, in_rank_modes
 from suites.spmd.parallel_models import WIDTH, WORDS, Mlp
-from suites.spmd.sharding_model import cut, small_numbers
+from suites.spmd.sharding_model import small_numbers
+from suites.spmd.style_bodies import StyleBodies
 
 R, P, S = Replicate(), Partial(), Shard
 ROWS = (8, WIDTH)
@@ -41,18 +40,6 @@ class Recorder(nn.Module):
     def forward(self, *args, **kwargs):
         self.args, self.kwargs = args, kwargs
         return (*args, *kwargs.values())
-
-
-class StyleBodies(Bodies):
-    """A whole, the part of it that a rank has, and models that differ by rank."""
-
-    def part(self, whole, placement):
-        return self.tensor(cut(whole, self.rank, (RANKS,), [placement]))
-
-    def seeded(self, make, seed=None):
-        """What ``make`` draws, on this rank or on the one whose number is the seed."""
-        torch.manual_seed(self.rank if seed is None else seed)
-        return make().to(self.device_type)
 
 
 class Preparations(StyleBodies):
@@ -269,101 +256,7 @@ class Layers(StyleBodies):
                 parallelize_module(nn.LayerNorm(WIDTH), self.mesh(RANKS), style)
 
 
-class Plans(StyleBodies):
-    """Which modules a plan is about."""
-
-    def stack(self):
-        return nn.ModuleDict(
-            {"first": Mlp(), "second": Mlp(), "last": nn.Sequential(Mlp(), nn.Linear(WIDTH, 4))}
-        )
-
-    def cut_modules(self, plan, **options):
-        """The modules of which a plan has cut the weights, in a model that differs by rank."""
-        model = self.seeded(self.stack)
-        self.assertIs(parallelize_module(model, self.mesh(RANKS), plan, **options), model)
-        laid = [
-            name.rpartition(".")[0] for name, each in model.named_parameters() if isinstance(each, DTensor)
-        ]
-        return model, sorted(set(laid))
-
-    @with_comms
-    def test_names(self):
-        for key, expected in (
-            ("first.up", ["first.up"]),
-            ("*.up", ["first.up", "second.up"]),
-            ("*st.0.down", ["last.0.down"]),
-            ("last.[1-9]", ["last.1"]),
-        ):
-            _, found = self.cut_modules({key: ColwiseParallel()})
-            self.assertEqual(found, expected, key)
-        with self.assertWarnsRegex(UserWarning, "could not be resolved"):
-            _, found = self.cut_modules({"frist.up": ColwiseParallel(), "first.down": RowwiseParallel()})
-        self.assertEqual(found, ["first.down"])
-        with self.assertWarnsRegex(UserWarning, "will do nothing"):
-            self.assertEqual(self.cut_modules(None)[1], [])
-        with self.assertRaisesRegex(TypeError, "ParallelStyle"):
-            self.cut_modules([ColwiseParallel()])
-
-    @with_comms
-    def test_the_module_itself(self):
-        """By an empty name, and in a mesh's context."""
-        layer = self.seeded(lambda: nn.Linear(WIDTH, WIDTH))
-        with self.mesh(RANKS):
-            parallelize_module(layer, parallelize_plan={"": ColwiseParallel()})
-        self.assertEqual(layer.weight.placements, (S(0),))
-        self.assertEqual(layer.weight.full_tensor(), self.seeded(lambda: nn.Linear(WIDTH, WIDTH), 0).weight)
-
-    @with_comms
-    def test_whose_parameters(self):
-        """Those of the first rank, of the one that is asked for, or each rank's own."""
-        plan = {"first.up": ColwiseParallel(), "first.down": RowwiseParallel(), "last.1": ColwiseParallel()}
-        for options, source in (({}, 0), ({"src_data_rank": 2}, 2), ({"src_data_rank": None}, None)):
-            model, found = self.cut_modules(plan, **options)
-            self.assertEqual(found, ["first.down", "first.up", "last.1"])
-            plain = self.seeded(self.stack, source)
-            for name, parameter in model.named_parameters():
-                if isinstance(parameter, DTensor):
-                    whole = plain.get_parameter(name).detach().cpu().numpy()
-                    own = self.part(whole, parameter.placements[0])
-                    self.assertEqual(parameter.to_local(), own, f"{name} of {source}")
-
-
-class Saved(StyleBodies):
-    """``input_reshard``: what a backward needs is kept in parts."""
-
-    @with_comms
-    def test_what_is_kept(self):
-        rows, mesh, weights = (
-            self.tensor(small_numbers(1, ROWS) / 8),
-            self.mesh(RANKS),
-            small_numbers(2, ROWS),
-        )
-        plain, layer = self.seeded(Mlp, 0), input_reshard(self.seeded(Mlp, 0), mesh, 0)
-        for _ in range(2):
-            with Communication() as communication:
-                found = layer(rows)
-                self.assertEqual(communication.counts, {})
-                (found * self.tensor(weights)).sum().backward()
-            # The backward brings back what it needs: both layers' inputs, a weight, and gelu's input.
-            self.assertGreaterEqual(communication.counts["all_gather_into_tensor"], 3)
-            (plain(rows) * self.tensor(weights)).sum().backward()
-        self.assertEqual(found, plain(rows), **ROUNDED)
-        for (name, parameter), theirs in zip(plain.named_parameters(), layer.parameters(), strict=True):
-            self.assertEqual(theirs.grad, parameter.grad, name, **ROUNDED)
-        # Other modules keep their tensors whole.
-        with Communication() as communication:
-            self.seeded(Mlp, 1)(rows).sum().backward()
-        self.assertEqual(communication.counts, {})
-
-    @with_comms
-    def test_without_a_dimension(self):
-        with rank.outside():
-            layer = Mlp()
-        self.assertIs(input_reshard(layer, self.mesh(RANKS)), layer)
-        self.assertFalse(layer._forward_pre_hooks)
-
-
-in_rank_modes(globals(), Preparations, Layers, Plans, Saved, modes=("OnPooledRanks",))
+in_rank_modes(globals(), Preparations, Layers, modes=("OnPooledRanks",))
 
 if __name__ == "__main__":
     run_tests()
