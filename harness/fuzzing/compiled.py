@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 
 import torch
 
+from harness.fuzzing import ways
 from harness.fuzzing.functions import Inputs, TensorFunction, from_json
-from harness.fuzzing.hunted import Hunted
+from harness.fuzzing.hunted import Hunted, Place, Rejected
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
@@ -71,7 +72,8 @@ COMPUTED = (
     *("{0}.abs()", "{0}.tril()", "{0}.prod()", "{0}.std()", "torch.einsum('...i,...i->...', {0}, {1})"),
     *("{0}.repeat(2)", "{0}.sgn()", "{0}.bernoulli(0.0)", "{0}.masked_fill({0} > 2, 0)", "{0}.diff()"),
 )
-CONTEXTS = ("torch.no_grad()", "torch.enable_grad()", "torch.inference_mode()")
+CONTEXTS: tuple[str, ...] = ("torch.no_grad()", "torch.enable_grad()", "torch.inference_mode()")
+AUTOCAST = 'torch.autocast("cpu", torch.bfloat16)'
 #: How an argument is made from a tensor, from which other arguments may be made too.
 ARGUMENTS = (
     *("{0}", "{0}", "{0}", "{0}.view(-1)", "{0}[0]", "{0}[1:]", "{0}.t()", "{0}.detach()", "{0}[:, 0]"),
@@ -84,27 +86,32 @@ STATEMENTS = 6
 # Functions that a seed stands for.
 BATCH = 16
 
-_COMPILE = "torch.compile(f, backend={backend}, dynamic={dynamic})"
-_AOT = "aot_function(f, nop, nop, dynamic={dynamic}, keep_inference_input_mutations={keep})"
-
 
 class CompiledFunctions(Hunted[TensorFunction]):
     """Functions through ``torch.compile``, as dynamo and AOTAutograd alone make them."""
 
     name = "compile"
     timeout_s = 60.0
-    imports = ("torch._dynamo", "functorch.compile", "torch._inductor.compile_fx")
-    compilers: ClassVar[tuple[str, ...]] = tuple(
-        _COMPILE.format(backend='"aot_eager"', dynamic=dynamic) for dynamic in (False, False, True)
-    )
+    imports: ClassVar[tuple[str, ...]] = ("torch._dynamo", "functorch.compile", "torch._inductor.compile_fx")
+    compilers: ClassVar[tuple[str, ...]] = ways.DYNAMO
+    contexts: ClassVar[tuple[str, ...]] = (*CONTEXTS, AUTOCAST)
+    # Whether some functions are called again with other inputs, of which dynamo's guards have to know.
+    calls_again: ClassVar[bool] = True
 
     def drawn(self, seed: int) -> Iterable[TensorFunction]:
         """Functions that eager can run, backwards included."""
         generator = random.Random(f"{self.name} {seed}")
         for _ in range(BATCH):
-            function = _function(generator, self.compilers)
+            function = _function(generator, self)
             if function.body and function.runs_in_eager():
                 yield function
+
+    def run(self, program: TensorFunction, place: Place) -> None:
+        """Executes the script; what torch documents not to support is rejected."""
+        try:
+            super().run(program, place)
+        except SystemExit as error:
+            raise Rejected("torch documents that it does not support this") from error
 
     def script(self, program: TensorFunction) -> str:
         """The function, its inputs, and the comparison of a compiled call with eager's."""
@@ -133,18 +140,38 @@ class CompiledFunctions(Hunted[TensorFunction]):
 
 
 class InductorFunctions(CompiledFunctions):
-    """Functions through ``torch.compile`` with its default backend."""
+    """Functions through ``torch.compile`` with its default backend, which rounds bfloat16 less than eager."""
 
     name = "inductor"
     timeout_s = 120.0
-    compilers = tuple(_COMPILE.format(backend='"inductor"', dynamic=dynamic) for dynamic in (False, True))
+    compilers = ways.INDUCTOR
+    contexts = CONTEXTS
 
 
 class AotFunctions(CompiledFunctions):
     """Functions through AOTAutograd by itself, without dynamo: an internal entry."""
 
     name = "aot"
-    compilers = tuple(_AOT.format(dynamic=d, keep=k) for d in (False, True) for k in (False, True))
+    compilers = ways.AOT
+    contexts = CONTEXTS
+    calls_again = False
+
+
+class ExportedFunctions(CompiledFunctions):
+    """Functions through ``torch.export``, strict and not, which run as the module that was exported."""
+
+    name = "export"
+    imports = ("torch._dynamo", "torch.export")
+    compilers = ways.EXPORT
+    calls_again = False
+
+
+class CompiledBackwards(CompiledFunctions):
+    """Functions whose backward is compiled by compiled autograd, most of them with eager's forward."""
+
+    name = "compiled-autograd"
+    imports = ("torch._dynamo.compiled_autograd", "torch._dynamo")
+    compilers = ways.COMPILED_AUTOGRAD
 
 
 def renamed(text: str) -> str:
@@ -163,13 +190,13 @@ def _base(line: str) -> str:
     return "" if found is None else f"y{found[1]}: {re.sub(r'[0-9]+', '#', found[2])} {found[3]}"
 
 
-def _function(generator: random.Random, compilers: Sequence[str]) -> TensorFunction:
-    """A function, one in four with other inputs for a second call, of which dynamo's guards have to know."""
+def _function(generator: random.Random, fuzzer: CompiledFunctions) -> TensorFunction:
+    """A function, one in four with other inputs for a second call where the fuzzer has some."""
     inputs = _inputs(generator, count=None)
-    body, names = _body(generator, inputs)
+    body, names = _body(generator, inputs, fuzzer.contexts)
     outputs = tuple(generator.choices(names, k=generator.choice((1, 1, 2, 2, 3))))
-    function = TensorFunction(inputs, body, outputs, generator.choice(compilers))
-    if "torch.compile" in function.compiler and generator.random() < 0.25:
+    function = TensorFunction(inputs, body, outputs, generator.choice(fuzzer.compilers))
+    if fuzzer.calls_again and generator.random() < 0.25:
         again = _inputs(generator, count=len(inputs.arguments))
         other = TensorFunction(inputs, body, outputs, function.compiler, again)
         if other.runs_in_eager():
@@ -198,7 +225,9 @@ def _inputs(generator: random.Random, count: int | None) -> Inputs:
     return Inputs(tuple(setup), tuple(leaves), tuple(arguments))
 
 
-def _body(generator: random.Random, inputs: Inputs) -> tuple[tuple[str, ...], list[str]]:
+def _body(
+    generator: random.Random, inputs: Inputs, contexts: Sequence[str]
+) -> tuple[tuple[str, ...], list[str]]:
     """Statements that eager can run in sequence, and the names of all tensors."""
     scope: dict[str, Any] = {"torch": torch}
     exec(inputs.source("inputs") + "\n_, arguments = inputs()", scope)
@@ -210,7 +239,7 @@ def _body(generator: random.Random, inputs: Inputs) -> tuple[tuple[str, ...], li
     scope.update(zip(names, scope["arguments"], strict=True))
     lines: list[str] = []
     for _ in range(generator.randint(1, STATEMENTS)):
-        line, made = _statement(generator, names, f"t{len(lines)}", scope)
+        line, made = _statement(generator, names, f"t{len(lines)}", scope, contexts)
         if not line or not _executed(line, scope):
             continue
         if made is not None and not isinstance(scope[made], torch.Tensor):
@@ -221,14 +250,18 @@ def _body(generator: random.Random, inputs: Inputs) -> tuple[tuple[str, ...], li
 
 
 def _statement(
-    generator: random.Random, names: Sequence[str], new: str, scope: Mapping[str, Any]
+    generator: random.Random,
+    names: Sequence[str],
+    new: str,
+    scope: Mapping[str, Any],
+    contexts: Sequence[str],
 ) -> tuple[str, str | None]:
     """A line, and the name of the tensor that it makes; no line where what it does is undefined."""
     kinds = generator.choices((VIEWS, WRITES, COMPUTED, METADATA), (5, 5, 4, 1))[0]
     template = generator.choice(kinds)
     first, second = generator.choice(names), generator.choice(names)
     text = template.format(first, second)
-    context = f"with {generator.choice(CONTEXTS)}: " if generator.random() < 0.15 else ""
+    context = f"with {generator.choice(contexts)}: " if generator.random() < 0.15 else ""
     if kinds is VIEWS or kinds is COMPUTED:
         return f"{'' if kinds is VIEWS else context}{new} = {text}", new
     if kinds is WRITES and not _defined(scope[first], scope[second], reads="{1}" in template):

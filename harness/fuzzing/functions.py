@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from harness.fuzzing.ways import helpers, plainer_ways
+
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
 INDENT = "    "
@@ -38,7 +40,8 @@ def observed(function, inputs):
     for name, each in named.items():
         if each.requires_grad:
             weights = torch.arange(1, each.numel() + 1).reshape(each.shape).to(each.dtype)
-            (each * weights).sum().abs().backward(retain_graph=True)
+            with getattr(function, "backwards", contextlib.nullcontext)():
+                (each * weights).sum().abs().backward(retain_graph=True)
             for i, leaf in enumerate(leaves):
                 gradient = torch.zeros_like(leaf) if leaf.grad is None else leaf.grad
                 seen[f"{name}: gradient of leaf {i}"] = gradient.detach().clone()
@@ -121,7 +124,7 @@ class TensorFunction:
     def script(self) -> str:
         """The script that compares the compiled function with eager."""
         body = "\n".join(self.body)
-        imports = "import torch\nimport torch._functorch.config\n"
+        imports = "import contextlib\n\nimport torch\nimport torch._functorch.config\n"
         if "aot_" in self.compiler and "backend" not in self.compiler:
             imports += "from functorch.compile import aot_function, nop\n"
         if "checkpoint(" in body:
@@ -130,7 +133,8 @@ class TensorFunction:
         parts += [self.inputs.source("inputs"), "\n"]
         if self.again is not None:
             parts += ["\n", self.again.source("others"), "\n"]
-        parts += [_COMPARISON, f"compiled = {self.compiler}\ncheck(compiled, inputs)\n"]
+        parts += [_COMPARISON, helpers(self.compiler, ", ".join(self.parameters))]
+        parts += [f"compiled = {self.compiler}\ncheck(compiled, inputs)\n"]
         if self.again is not None:
             parts.append("check(compiled, others)\n")
         return "".join(parts)
@@ -157,9 +161,8 @@ class TensorFunction:
             yield replace(self, body=_without(self.body, index))
         for index in range(len(self.outputs) if len(self.outputs) > 1 else 0):
             yield replace(self, outputs=_without(self.outputs, index))
-        for old, new in (("dynamic=True", "dynamic=False"), ('"inductor"', '"aot_eager"')):
-            if old in self.compiler:
-                yield replace(self, compiler=self.compiler.replace(old, new))
+        for compiler in plainer_ways(self.compiler):
+            yield replace(self, compiler=compiler)
         for index, line in enumerate(self.body):
             for plainer in _plainer(line):
                 yield replace(self, body=(*self.body[:index], plainer, *self.body[index + 1 :]))

@@ -30,6 +30,8 @@ P = TypeVar("P")
 FUZZERS: dict[str, str] = {
     "aot": "harness.fuzzing.compiled:AotFunctions",
     "compile": "harness.fuzzing.compiled:CompiledFunctions",
+    "compiled-autograd": "harness.fuzzing.compiled:CompiledBackwards",
+    "export": "harness.fuzzing.compiled:ExportedFunctions",
     "inductor": "harness.fuzzing.compiled:InductorFunctions",
     "collectives": "harness.fuzzing.collectives:CollectivePrograms",
     "ddp": "harness.fuzzing.ddp.hunted:DdpPrograms",
