@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import importlib
 import re
+import sys
+import types
 import unittest
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
@@ -96,8 +98,13 @@ class Hunted(ABC, Generic[P]):
         ``script``, which is right where a program has one rank.
         """
         assert place.world_size == 1, "a program for several ranks has a run() of its own"
-        scope: dict[str, Any] = {"__name__": "__main__", "__file__": f"<program of {self.name}>"}
-        exec(compile(self.script(program), scope["__file__"], "exec"), scope)
+        module, own = types.ModuleType("__main__"), sys.modules["__main__"]
+        module.__file__ = f"<program of {self.name}>"
+        sys.modules["__main__"] = module  # where compilers look for what a script defines
+        try:
+            exec(compile(self.script(program), module.__file__, "exec"), vars(module))
+        finally:
+            sys.modules["__main__"] = own
 
     def structure(self, program: P) -> str:
         """What the program is made of, without its numbers: two bugs of different structure are two."""

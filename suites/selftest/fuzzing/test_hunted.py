@@ -5,9 +5,11 @@ from __future__ import annotations
 import functools
 import itertools
 import json
+import sys
 import unittest
 from collections.abc import Iterator
 from typing import Any
+from unittest import mock
 
 from harness.errors import UsageError
 from harness.fuzzing.hunted import FUZZERS, Hunted, Place, hunted
@@ -46,6 +48,13 @@ class HuntedTest(unittest.TestCase):
         with self.assertRaisesRegex(AssertionError, "odd"):
             sums.run((1, 2), PLACE)
         sums.run((1, 1), PLACE)
+
+    def test_script_runs_as_the_main_module(self) -> None:
+        text = "import sys\ndef f(): pass\nassert sys.modules[f.__module__].f is f, 'another module'"
+        before = sys.modules["__main__"]
+        with mock.patch.object(Sums, "script", lambda self, program: text):
+            Sums().run((1, 1), PLACE)
+        self.assertIs(sys.modules["__main__"], before)
 
     def test_structure_has_no_numbers(self) -> None:
         self.assertEqual(Sums().structure((12, 3)), Sums().structure((1, 4)))
