@@ -100,6 +100,24 @@ class RunsTest(PytestCase):
                 (line,) = [line for line in run.out.splitlines() if said in line]
                 self.assertTrue(line.startswith("ERROR: "), run.out)
 
+    def test_after_selection(self) -> None:
+        """What ``-k`` and ``-m`` leave is shared out, whatever the tests that they leave out take."""
+        self.write("pytest.ini", "[pytest]\nmarkers = wanted: x\n")
+        body = """
+        @pytest.mark.wanted
+        @pytest.mark.parametrize("n", range(4))
+        def test_wanted(n): pass
+        def test_long(): pass
+        """
+        self.write("test_it.py", body)
+        seconds = {"test_it.test_long": 100.0, **{f"test_it.test_wanted[{n}]": 1.0 for n in range(4)}}
+        times = {"version": 1, "tests": seconds, "fixtures": {}}
+        (self.project / "times.json").write_text(json.dumps(times))
+        for choice in ("-kwanted", "-mwanted"):
+            with self.subTest(choice):
+                shards = [self.ids(choice, "--shard-timings=times.json", f"--shard={n}/2") for n in (1, 2)]
+                self.assertEqual(list(map(len, shards)), [2, 2], shards)
+
     def test_timings_and_workers(self) -> None:
         """Recorded times decide; workers select the same; a shard without tests is no failure."""
         self.write("test_plain.py", TESTS)

@@ -64,6 +64,51 @@ def held(request):
         file.write(json.dumps([request.node.name, sorted(names)]) + "\\n")
 """
 
+# Each worker has one test, which takes all slots. Both come to the budget before one is let in, and that one
+# goes on when the other one has got in too, or holds the gate: then it waits for slots.
+MEETING = """
+import os, time
+import pytest
+from pathlib import Path
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item):
+    given = item.config.workerinput
+    os.environ["SLOTS"] = given["torch_harness_slots"]
+    Path("came-" + given["workerid"]).touch()
+    while len(list(Path().glob("came-*"))) < 2:
+        time.sleep(0.01)
+    return (yield)
+"""
+MET = """
+import json
+from pathlib import Path
+from filelock import FileLock, Timeout
+from harness import cpu_slots
+
+def gate_is_held():
+    try:
+        with FileLock(Path(os.environ["SLOTS"], "gate-0")).acquire(blocking=False):
+            return False
+    except Timeout:
+        return True
+
+class T(MultiProcessTestCase):
+    world_size = 2
+
+    @cpu_slots(1000)
+    def test_1(self):
+        if self.rank == 0:
+            begin = time.monotonic()
+            Path("began-" + self.id()).touch()
+            while len(list(Path().glob("began-*"))) < 2 and not gate_is_held():
+                time.sleep(0.01)
+            note = [os.environ["SLOTS"], begin, time.monotonic()]
+            Path("note-" + self.id()).write_text(json.dumps(note))
+
+    test_2 = test_1
+"""
+
 
 class WorkersTest(PytestCase):
     """Real workers of pytest-xdist."""
@@ -106,6 +151,18 @@ class WorkersTest(PytestCase):
         (began,) = (at for at, event, slots in found if (event, slots) == ("begin", 100))
         (ended,) = (at for at, event, slots in found if (event, slots) == ("end", 100))
         self.assertEqual([each for each in found if began < each[0] < ended], [])
+
+    def test_one_budget(self) -> None:
+        """Two workers take their slots from one directory: a test that needs all waits for the other's."""
+        self.write("test_it.py", MET)
+        self.write("conftest.py", MEETING)
+        run = self.pytest("-n2")
+        self.assertEqual(run.counts, {"passed": 2}, run.out)
+        self.assertEqual(len(list(self.project.glob("came-*"))), 2)
+        notes = [json.loads(file.read_text()) for file in self.project.glob("note-*")]
+        self.assertEqual(len({directory for directory, _, _ in notes}), 1, notes)
+        (_, _, ended), (_, began, _) = sorted(notes, key=lambda note: note[1])
+        self.assertLess(ended, began, "tests that each need all slots ran at the same time")
 
     @unittest.skipIf(missing(), "hostmem has to be compiled")
     def test_accelerators(self) -> None:
