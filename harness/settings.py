@@ -34,6 +34,11 @@ from harness.setting_values import (
 # Seconds. Long enough for the slowest compile test on a loaded two-core machine, short enough that a hang
 # does not take most of the run's time.
 TIMEOUT_S = 120.0
+# What changes it, for the report of a test that it has ended.
+MORE_TIME = (
+    "@timeout(seconds) on the test gives it more time; --timeout (under pytest --rank-timeout) or "
+    "HARNESS_TIMEOUT gives it to all tests"
+)
 # Seconds for the peers to report after a rank's first failure. They fail on the same line within
 # milliseconds, or wait for the dead rank forever.
 GRACE_S = 1.0

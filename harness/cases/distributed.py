@@ -17,6 +17,8 @@ class DistributedTestBase(MultiProcessTestCase):
     Source of the contract: ``common_distributed.DistributedTestBase``.
     """
 
+    what_makes_a_group = 'self.create_pg("cpu") in the test, or in setUpRank, makes it'
+
     def setUp(self) -> None:
         """Starts the ranks, with ``WORLD_SIZE`` in their environment."""
         super().setUp()

@@ -85,6 +85,8 @@ else:
 class DTensorTestMixin(_Ranks):
     """The helpers of a DTensor test in every rank mode."""
 
+    what_makes_a_group = "@with_comms above the test makes it"
+
     @property
     def is_local_tensor_enabled(self) -> bool:
         """Whether one process simulates all ranks of this test."""

@@ -22,7 +22,7 @@ from typing import Any
 
 from harness import accepted_output, environment
 from harness.accepted_output import Accepted
-from harness.cases import verdict
+from harness.cases import misspelt_attributes, verdict
 from harness.cases.rank_request import RankRequest
 from harness.errors import HarnessError, LaunchError
 from harness.outcomes import RankOutcome, Status, TestOutcome
@@ -88,6 +88,7 @@ class RankOrchestration(RankRequest):
 
     def run(self, result: unittest.TestResult | None = None) -> unittest.TestResult | None:
         """Runs the test; starts the launcher's server first, which inherits the state before ``setUp``."""
+        misspelt_attributes.warn(type(self))
         with contextlib.suppress(HarnessError):  # the same error is raised when the ranks start
             if chosen_mode(self.rank_modes, environment.settings()) == "external":
                 self.addCleanup(external_mode.report_skip_if_not_run, self, external_mode.begun(self))

@@ -72,6 +72,9 @@ class RankFunction(DistributedTestBase):
     """The case of one test function; ``for_function`` makes it in the parent, ``_run`` in a rank."""
 
     rank_modes = _MODES
+    what_makes_a_group = (
+        "rank_context.init_process_group() makes it, or @pytest.mark.ranks without backend=None"
+    )
     # The instance of a plain class whose method the function is; None for any other function.
     plain_instance: object = None
     _mark: RanksMark

@@ -40,6 +40,11 @@ class RankRequest(CaseInRank):
     # What runs the test sets these for it: its ranks' filters of warnings, encoded (ranks.warning_filters).
     rank_warning_filters: Sequence[str] = ()
     _wants: Requirements | None = None
+    # How a test of this kind of case makes its process group, for the error of one that has made none.
+    what_makes_a_group = (
+        'dist.init_process_group("gloo", store=dist.FileStore(self.file_name, self.world_size), '
+        "rank=self.rank, world_size=self.world_size) in the test, or in setUpRank, makes it"
+    )
 
     # -- what a subclass may override
 

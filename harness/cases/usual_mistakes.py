@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from harness.cases import misspelt_attributes
 from harness.outcomes import ErrorInfo, TestOutcome
 
 # What Python says of a call without arguments; the last part of a dotted name is the function's own.
@@ -17,8 +18,8 @@ _NO_GROUP = re.compile(
 
 
 def hints(case: object, outcome: TestOutcome) -> tuple[str, ...]:
-    """A line for each such mistake in the ranks of a case's test."""
-    said = (_hint(case, error) for error in _errors(outcome))
+    """A line for each such mistake in the ranks of a case's test, and for a misspelt name of its class."""
+    said = (*(_hint(case, error) for error in _errors(outcome)), misspelt_attributes.hint(type(case)))
     return tuple(dict.fromkeys(hint for hint in said if hint))
 
 
@@ -28,7 +29,8 @@ def _errors(outcome: TestOutcome) -> Iterable[ErrorInfo]:
 
 def _hint(case: object, error: ErrorInfo) -> str:
     if error.type_name == "ValueError" and _NO_GROUP.match(error.message):
-        return f"the test has made no process group: {_making(case)}"
+        making = getattr(case, "what_makes_a_group", "")  # any TestCase may have a test on threads
+        return making and f"the test has made no process group: {making}"
     missing = _MISSING.match(error.message) if error.type_name == "TypeError" else None
     if missing is None or missing[1].rpartition(".")[2] != getattr(case, "_testMethodName", ""):
         return ""
@@ -36,18 +38,4 @@ def _hint(case: object, error: ErrorInfo) -> str:
         f"nobody gives {missing[2]} a value: pytest gives parameters and fixtures to functions and plain "
         "classes (@pytest.mark.ranks(N)), not to methods of a TestCase; harness.parametrize does, with "
         "@instantiate_parametrized_tests above the class"
-    )
-
-
-def _making(case: object) -> str:
-    """How tests of this kind of case make their group: ranks meet over a file, without torchrun."""
-    if hasattr(case, "plain_instance"):  # a function
-        return "rank_context.init_process_group() makes it, or @pytest.mark.ranks without backend=None"
-    if hasattr(case, "build_device_mesh"):
-        return "@with_comms above the test makes it"
-    if hasattr(case, "create_pg"):
-        return 'self.create_pg("cpu") in the test, or in setUpRank, makes it'
-    return (
-        'dist.init_process_group("gloo", store=dist.FileStore(self.file_name, self.world_size), '
-        "rank=self.rank, world_size=self.world_size) in the test, or in setUpRank, makes it"
     )

@@ -31,7 +31,7 @@ from harness.outcomes import MergedSubtest, Status, SubtestOutcome, TestOutcome,
 from harness.rank_merging import skip_reason
 from harness.ranks.job import JobResult
 from harness.report.failure import MAX_OUTPUT_LINES, failure_text
-from harness.settings import EnvVar
+from harness.settings import MORE_TIME, EnvVar
 from harness.system import originals
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
@@ -175,6 +175,8 @@ def _text(case: unittest.TestCase, outcome: TestOutcome) -> str:
         rerun += "   (on each rank, started as this run was)"
     lines = getattr(case, "output_lines_in_failure", MAX_OUTPUT_LINES)
     hints = (*parent_attributes.hints(case, outcome), *usual_mistakes.hints(case, outcome))
+    if any(o.status is Status.TIMED_OUT and o.phase != "exit" for o in outcome.ranks):
+        hints = (*hints, MORE_TIME)
     return failure_text(case.id(), outcome, rerun=rerun, seed=None, max_output_lines=lines, hints=hints)
 
 

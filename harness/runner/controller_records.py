@@ -11,6 +11,7 @@ from harness.outcomes import Status, exit_text
 from harness.record import TestRecord
 from harness.runner.unit import Unit
 from harness.runner.worker_state import Cause, Worker
+from harness.settings import MORE_TIME
 from harness.system.server_process import STOPPED
 
 # A frame of unittest's or pytest's that calls the test or its fixture, or a frame of the worker's code.
@@ -30,6 +31,8 @@ def cut_short(unit: Unit, worker: Worker, output: str, limit_s: float | None) ->
     lasted = max(0.0, now - worker.began_s)
     status, reason = _verdict(worker, lasted, limit_s)
     details = reason
+    if status is Status.TIMED_OUT and worker.too_late is None:  # else its own report says it
+        details += f"\nhint: {MORE_TIME}"
     if worker.stack_text:
         details += f"\n\nStacks of the test's process:\n{trimmed(worker.stack_text)}"
     own = TestRecord(

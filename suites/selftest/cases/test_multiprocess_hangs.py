@@ -6,6 +6,7 @@ import sys
 import unittest
 
 from harness import Status
+from harness.settings import MORE_TIME
 from suites.selftest.faults import hangs
 from suites.selftest.faults.rows import IMPATIENT, OnForkServer, OnSpawn, Played, Rows
 
@@ -17,6 +18,7 @@ class HangRows(Rows):
         """Checks a test that ends at the deadline, with a stack that leads to the test's method."""
         played = self.play(hangs.Hangs, method)
         self.check(played, "ERROR", Status.TIMED_OUT, "rank 1 timed out", *said)
+        self.assertEqual(played.text.count(f"hint: {MORE_TIME}"), 1, played.text)
         self.assertEqual(played.rank(0).status, Status.PASSED)
         self.assertNotIn("rank 0 timed out", played.text)
         self.assertIn(method, played.rank(1).stack, "the stack has to lead to the test's line")
@@ -115,6 +117,7 @@ class HangRows(Rows):
         """A rank whose process does not end after a pass is an error that shows its stack."""
         played = self.play(hangs.HangsAtExit, "test_in_atexit", HARNESS_EXIT_GRACE="2")
         self.check(played, "ERROR", Status.TIMED_OUT, "rank 1 timed out while exiting", "in wait_in_python")
+        self.assertNotIn(MORE_TIME, played.text)  # the test's limit is not what it exceeded
         self.assertEqual(played.rank(0).status, Status.PASSED)
 
     def test_the_next_test_is_unharmed(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unittest
+from typing import Any
 
 import torch.distributed as dist
 
@@ -43,7 +44,7 @@ def torch_says() -> str:
     raise AssertionError("this process has a default group")
 
 
-def found(case: object, type_name: str, message: str) -> str:
+def found(case: Any, type_name: str, message: str) -> str:
     """The hint about a test that two ranks did not pass for an error, of which there is one at most."""
     error = ErrorInfo(type_name, message, "trace")
     ranks = tuple(RankOutcome(rank, Status.ERROR, error=error) for rank in range(2))

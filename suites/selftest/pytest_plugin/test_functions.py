@@ -117,6 +117,18 @@ def test_requirement():
 def test_capsys(capsys):
     pass
 
+@pytest.mark.ranks(2)
+def test_caplog(caplog):
+    pass
+
+@pytest.mark.ranks(2)
+def test_recwarn(recwarn):
+    pass
+
+@pytest.mark.ranks(2)
+def test_request(request):
+    pass
+
 @pytest.fixture(autouse=True)
 def patched(monkeypatch):
     monkeypatch.setattr(os, "getlogin", lambda: "in pytest's process")
@@ -203,6 +215,9 @@ OUTCOMES = {
     "test_skips": "skipped",
     "test_subtests": "failed",
     "test_capsys": "failed",
+    "test_caplog": "failed",
+    "test_recwarn": "failed",
+    "test_request": "failed",
     "test_patches[1]": "passed",
     "test_patches[2]": "passed",
     "test_wrong_mark": "failed",
@@ -215,6 +230,9 @@ OUTCOMES = {
 # What the text of those that cannot run says.
 ERRORS = (
     "ranks cannot have pytest's 'capsys', which acts in pytest's own process: contextlib.redirect_stdout(",
+    "ranks cannot have pytest's 'caplog', which acts in pytest's own process: a logging.Handler",
+    "ranks cannot have pytest's 'recwarn', which acts in pytest's own process: warnings.catch_warnings(",
+    "ranks cannot have pytest's 'request', which acts in pytest's own process: a fixture that returns",
     "@pytest.mark.ranks('two'): the number of ranks is 1 or more; write @pytest.mark.ranks(4)",
     "rank_context is what a rank knows: put @pytest.mark.ranks(N) on the test",
     "rank_context.rank is not known in a fixture: fixtures are set up once, in pytest's process,",

@@ -103,11 +103,16 @@ class OutcomesTest(PytestCase):
         self.assertNotIn("test_pass", run.out)
 
     def test_debugger(self) -> None:
-        """``--pdb`` shows where a rank failed, says that it is gone, and which option gives it a debugger."""
+        """``--pdb`` shows where a rank failed, says that it is gone, and which option gives it a debugger.
+
+        That begins a line, also with ``-q``, where pytest does not know of its letters for tests.
+        """
         self.write("test_it.py", TESTS)
-        run = self.pytest("--pdb", "-k", "test_fail")
+        run = self.pytest("--pdb", "-q", "-k", "test_fail")
         self.assertRegex(run.out, r"(?m)^> .*test_it\.py\(\d+\)test_fail\(\)$")
-        self.assertRegex(run.out, r"ranks of this test have ended.*rank 1, which failed first: --pdb-rank 1")
+        self.assertRegex(
+            run.out, r"(?m)^the ranks of this test have ended.*rank 1, which failed first: --pdb-rank 1"
+        )
 
     def test_rank_at_the_terminal(self) -> None:
         """``--pdb-rank`` gives a rank the terminal, without the time limits of harness and pytest-timeout."""

@@ -18,6 +18,7 @@ from harness.runner.messages import Fork
 from harness.runner.output_capture import OutputSplitter
 from harness.runner.unit import FAILED_MODULE, SKIPPED_MODULE, Demand, of_id
 from harness.runner.worker_state import Cause, Worker
+from harness.settings import MORE_TIME
 
 UNIT = of_id("m.Case.test_x", "m", file="/m.py", line=3)
 
@@ -69,7 +70,8 @@ class CutShortTest(unittest.TestCase):
                 record = controller_records.cut_short(UNIT, ended_worker(cause, code=code), "", limit_s)
                 self.assertIs(record.status, status)
                 self.assertIn(reason, record.reason)
-                self.assertEqual(record.details, record.reason)
+                hint = f"\nhint: {MORE_TIME}" if status is Status.TIMED_OUT else ""
+                self.assertEqual(record.details, record.reason + hint)
 
     def test_fields(self) -> None:
         """The record has the worker's label, exit code and memory, and the test's place, ranks and output."""
