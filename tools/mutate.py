@@ -7,8 +7,10 @@
 ``--record`` runs the tests once and notes which lines of the mutated modules each executes (``--tests`` and
 ``--files`` narrow both); a map that is there already is added to, so that it can be recorded in pieces. A
 sample is then drawn from all mutants of these modules, of each module its share: each mutant is planted in
-every process that imports torch, without a change to the installed files, and the tests that execute its
-line run until one fails, the quickest first. What no test executes counts as missed. A mutant that changes
+every process that has torch, without a change to the installed files, and the tests that execute its
+line run until one fails, the likeliest and quickest first: in forks of a process that has imported torch, in
+which the changed function gets the mutant's code, or, where that cannot be (``--fresh``: always), in a run of
+their own. What no test executes counts as missed. A mutant that changes
 no byte code, or that a reviewer has entered in ``suites/mutations.py`` with the reason, does not count. A
 run that was interrupted goes on from its directory when the same command is given again.
 """
@@ -16,6 +18,7 @@ run that was interrupted goes on from its directory when the same command is giv
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
 import random
 import shutil
@@ -34,8 +37,9 @@ from harness.runner import journal
 from harness.runner.exit_codes import ExitCode
 from tools import planted_run
 from tools.mutation import equivalent, line_map, modules, page, planting, results, score, sites
+from tools.mutation.forks import Forks
 from tools.mutation.results import Result, Verdict
-from tools.mutation.trial import TrialFailed, Trials
+from tools.mutation.trial import ENVIRON, TrialFailed, Trials
 
 EXIT_CODES = f"""exit codes:
   0  {score.WANTED_EXECUTED} % or more of mutants on executed lines were caught, {score.WANTED_ALL} % of all
@@ -82,7 +86,9 @@ def _parser() -> argparse.ArgumentParser:
     add("--executed", action="store_true", help="draw only from mutants on lines that some test executes")
     add("--shard", metavar="I/N", type=_shard, default=(1, 1), help="only each N-th mutant of the sample")
     add("--most", metavar="N", type=_positive, help="run at most N tests for a mutant, the quickest")
-    add("-j", "--jobs", metavar="N", default="auto", help="as run_tests.py's")
+    add("--fresh", action="store_true", help="start a run for each mutant, instead of a fork")
+    add("-j", "--jobs", metavar="N", default="auto",
+        help="as run_tests.py's: for --record, and where a run is started for a mutant")
     add("--report-dir", metavar="DIR", type=Path, help="keep results there, and go on from them")
     add("--list", action="store_true", help="print the sample and run nothing")
     # fmt: on
@@ -151,8 +157,9 @@ def _sample(options: argparse.Namespace) -> int:
         directory = options.report_dir or Path(temporary)
         directory.mkdir(parents=True, exist_ok=True)
         runs = directory / "runs"
-        trials = Trials(known, runs, options.jobs, options.most)
-        found = list(_tried(chosen, sources, trials, directory))
+        with contextlib.nullcontext() if options.fresh else Forks(directory, ENVIRON) as forks:
+            trials = Trials(known, runs, options.jobs, options.most, forks)
+            found = list(_tried(chosen, sources, trials, directory))
         (directory / page.NAME).write_text(page.html_text(found, sources, setting), encoding="utf-8")
     for row in score.table(found):
         print("  ".join([row[0].ljust(60), *(cell.rjust(11) for cell in row[1:])]))

@@ -71,7 +71,7 @@ class _Finder(importlib.abc.MetaPathFinder):
     """Finds the changed modules; leaves all others to Python's own finders."""
 
     def __init__(self, files: set[str], change: Change, probes: Mapping[str, Callable[[int], None]]) -> None:
-        self._modules = {_module(file): file for file in files}
+        self._modules = {module_name(file): file for file in files}
         self._change = change
         self._probes = probes
 
@@ -88,7 +88,8 @@ class _Finder(importlib.abc.MetaPathFinder):
         return spec
 
 
-def _module(file: str) -> str:
+def module_name(file: str) -> str:
+    """The name by which a file below torch's directory is imported."""
     return file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 

@@ -87,13 +87,13 @@ def same_code(source: str, name: str) -> bool:
     """Whether the compiled mutant is the compiled source, so that nothing could notice it."""
     original = compile(source, "torch", "exec", dont_inherit=True)
     mutant = compile(mutated(source, name), "torch", "exec", dont_inherit=True)
-    return _instructions(original) == _instructions(mutant)
+    return instructions(original) == instructions(mutant)
 
 
-def _instructions(code: types.CodeType) -> tuple[object, ...]:
+def instructions(code: types.CodeType) -> tuple[object, ...]:
     """What of a code object decides what it does: all but lines and positions."""
     constants = [
-        _instructions(c) if isinstance(c, types.CodeType) else (type(c), repr(c)) for c in code.co_consts
+        instructions(c) if isinstance(c, types.CodeType) else (type(c), repr(c)) for c in code.co_consts
     ]
     handlers = getattr(code, "co_exceptiontable", b"")  # from Python 3.11 on
     return code.co_code, tuple(constants), code.co_names, code.co_varnames, handlers

@@ -1,10 +1,15 @@
-"""Tries one mutant: runs the tests that execute its line until one of them fails, the quickest first."""
+"""Tries one mutant: runs the tests that execute its line until one fails, the likeliest and quickest first.
+
+They run in forks of a process that has imported torch (``forks.py``); a mutant that cannot be planted there
+gets a run of its own, in processes that import it.
+"""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from harness.errors import HarnessError
@@ -13,19 +18,21 @@ from harness.runner import journal
 from harness.runner.exit_codes import ExitCode
 from harness.settings import EnvVar
 from tools import planted_run
-from tools.mutation import planting
+from tools.mutation import modules, planting
+from tools.mutation.attempts import Mutant
+from tools.mutation.forks import Forks
 from tools.mutation.line_map import LineMap
 from tools.mutation.results import Result, Verdict
 from tools.mutation.sites import Site
 
 # The tests of the first run of a mutant: most mutants fail one of a few quick tests, and a run of all that
-# execute an often used line is long.
-FIRST = 25
+# execute an often used line is long. In forks, which start at once, each next run has so many times more.
+FIRST, GROWTH = 25, 4
 # The deadline of a test under a mutant: at least so many seconds, or a multiple of the slowest test without
 # one. A test that hangs is one that fails, and should not take much longer.
 TIMEOUT_S, TIMEOUT_RATIO = 10.0, 4.0
 # The seconds that peers get to report after the first rank has failed: few, because a failure is expected.
-GRACE_S = 0.3
+ENVIRON = {EnvVar.GRACE: "0.3"}
 # The seconds for a run to start: torch is imported in them.
 START_S = 120.0
 
@@ -36,12 +43,18 @@ class TrialFailed(HarnessError):
 
 @dataclass(frozen=True, slots=True)
 class Trials:
-    """What all trials share: the map of lines, the runs' directory, the workers, the most tests for one."""
+    """What all trials share: the map of lines, the runs' directory, the workers, the most tests for one.
+
+    ``forks`` is None if every mutant is to get a run of its own. ``catches`` has the number of
+    mutants that each test has caught there.
+    """
 
     line_map: LineMap
     directory: Path
     jobs: str
     most: int | None
+    forks: Forks | None = None
+    catches: Counter[str] = field(default_factory=Counter)
 
     def of(self, site: Site) -> Result:
         """Tries the mutant."""
@@ -49,22 +62,53 @@ class Trials:
         if not tests:
             return Result(site.name, Verdict.NOT_EXECUTED)
         chosen = tests[: self.most]
+        result = self._in_forks(self.forks, site, chosen) if self.forks else None
+        if result is None:
+            result = self._in_runs(site, chosen)
+        if result.verdict is not Verdict.SURVIVED:
+            return result
+        return replace(result, left_out=len(tests) - len(result.tests))
+
+    def _in_forks(self, forks: Forks, site: Site, chosen: Sequence[str]) -> Result | None:
+        """The result of runs in forks; None where it cannot be so, or no test passes there."""
+        mutant = Mutant(site.name, str(modules.root() / site.file))
+        passed: list[str] = []
+        for batch in _batches(chosen):
+            timeout_s = self._timeout_s(batch)
+            seconds = forks.passing(batch, timeout_s)
+            if not seconds:
+                continue
+            order = sorted(seconds, key=lambda test: seconds[test] / (1 + self.catches[test]))
+            outcome = forks.attempt(mutant, order, timeout_s)
+            if outcome.why_not:
+                return None
+            if failed := outcome.failed:
+                self.catches[failed.test] += 1
+                return Result(site.name, Verdict.CAUGHT, (failed.test,), words=failed.words)
+            passed += order
+        return Result(site.name, Verdict.SURVIVED, tuple(passed)) if passed else None
+
+    def _in_runs(self, site: Site, chosen: Sequence[str]) -> Result:
+        """The result of runs of the mutant's own."""
         for batch in (chosen[:FIRST], chosen[FIRST:]):
             if batch and (result := self._run(site, batch)) is not None:
                 return result
-        return Result(site.name, Verdict.SURVIVED, tuple(chosen), left_out=len(tests) - len(chosen))
+        return Result(site.name, Verdict.SURVIVED, tuple(chosen))
+
+    def _timeout_s(self, tests: Sequence[str]) -> float:
+        return max(TIMEOUT_S, TIMEOUT_RATIO * max(self.line_map.tests[test] for test in tests))
 
     def _run(self, site: Site, tests: Sequence[str]) -> Result | None:
         """The result of a run of these tests if the mutant was noticed in it, else None."""
         seconds = [self.line_map.tests[test] for test in tests]
-        timeout_s = max(TIMEOUT_S, TIMEOUT_RATIO * max(seconds))
+        timeout_s = self._timeout_s(tests)
         limit_s = START_S + TIMEOUT_RATIO * sum(seconds) + 2 * timeout_s
         directory = Path(tempfile.mkdtemp(prefix="run-", dir=self.directory))
         done = planted_run.run(
             [*tests, "--failfast", f"--timeout={timeout_s:g}", f"--jobs={self.jobs}"],
             directory,
             self.directory / "state",
-            {**planting.environ_for_mutant(site.name), EnvVar.GRACE: f"{GRACE_S:g}"},
+            {**planting.environ_for_mutant(site.name), **ENVIRON},
             seconds=limit_s,
         )
         if done.code == ExitCode.OK:
@@ -72,6 +116,13 @@ class Trials:
         if done.code is None:
             return Result(site.name, Verdict.CAUGHT, (), words=f"the run was {done.words}")
         return _noticed(site, directory, done)
+
+
+def _batches(tests: Sequence[str]) -> Iterator[Sequence[str]]:
+    start, size = 0, FIRST
+    while start < len(tests):
+        yield tests[start : start + size]
+        start, size = start + size, size * GROWTH
 
 
 def _noticed(site: Site, directory: Path, done: planted_run.Done) -> Result:

@@ -10,7 +10,8 @@ from pathlib import Path
 from unittest import mock
 
 from tools import mutate
-from tools.mutation import modules, page, results, sites
+from tools.mutation import forks, modules, page, results, sites
+from tools.mutation.results import Verdict
 
 ROOT = Path(__file__).resolve().parents[3]
 FILE = "suites/selftest/tools/planted/arithmetic.py"
@@ -70,6 +71,18 @@ class MutateTest(unittest.TestCase):
         self.assertIn("constant:1", (directory / page.NAME).read_text(encoding="utf-8"))
         with mock.patch.object(mutate, "_result", side_effect=AssertionError("tried again")):
             self.assertEqual(self.call(*arguments)[0], code)
+
+    def test_fresh(self) -> None:
+        """Runs of their own say the same of a mutant as forks do."""
+        names = (f"{FILE}:6.11-6.12:constant:0", f"{FILE}:11.19-11.20:constant:1")
+        verdicts = []
+        for arguments in (("--fresh",), ()):
+            directory = self.path / f"both{arguments}"
+            self.call(*(f"--mutant={n}" for n in names), "--report-dir", str(directory), *arguments)
+            self.assertEqual((directory / forks.NAME).exists(), not arguments)
+            verdicts.append({name: r.verdict for name, r in results.read(directory).items()})
+        self.assertEqual(verdicts[0], verdicts[1])
+        self.assertEqual(verdicts[0], dict(zip(names, (Verdict.CAUGHT, Verdict.SURVIVED), strict=True)))
 
     def test_shards_are_disjoint_and_complete(self) -> None:
         arguments = ("--list", "--seed=5", "--sample=7")

@@ -5,11 +5,15 @@ from __future__ import annotations
 import tempfile
 import unittest
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import cast
 from unittest import mock
 
 from tools import planted_run
 from tools.mutation import trial
+from tools.mutation.attempts import Mutant, Outcome, Ran
+from tools.mutation.forks import Forks
 from tools.mutation.line_map import LineMap
 from tools.mutation.results import Result, Verdict
 from tools.mutation.sites import Site
@@ -18,6 +22,57 @@ from tools.planted_run import Done
 SITE = Site("a.py", (3, 0, 3, 9), "constant", 0, "f", 3)
 TESTS = {f"m.C.t{n:02}": float(n) for n in range(40)}
 MAP = LineMap("2.13", TESTS, {"a.py": {3: list(range(40))}})
+
+
+class OneFork:
+    """Stands for ``Forks``: ``failing`` fails under any mutant, what is in ``broken`` without one, too."""
+
+    def __init__(self, *, failing: str = "", broken: Sequence[str] = (), why_not: str = "") -> None:
+        self.failing, self.broken, self.why_not = failing, broken, why_not
+        self.ran: list[tuple[str, ...]] = []
+
+    def passing(self, tests: Sequence[str], _: float) -> dict[str, float]:
+        """Their seconds, the later the less."""
+        return {test: 100 - TESTS[test] for test in tests if test not in self.broken}
+
+    def attempt(self, _: Mutant, tests: Sequence[str], __: float) -> Outcome:
+        """What the tests come to."""
+        self.ran.append(tuple(tests))
+        return Outcome(tuple(Ran(t, 1.0, "bad" * (t == self.failing)) for t in tests), self.why_not)
+
+
+class ForksTest(unittest.TestCase):
+    """``Trials`` with forks."""
+
+    def trials(self, one: OneFork) -> trial.Trials:
+        """Trials that run nothing themselves."""
+        return trial.Trials(MAP, Path("/nowhere"), "1", None, cast(Forks, one))
+
+    def test_caught(self) -> None:
+        """Later, by the test that caught one before, which is the first then, whatever it takes."""
+        one = OneFork(failing="m.C.t03")
+        trials = self.trials(one)
+        for _ in range(2):
+            result = trials.of(SITE)
+            self.assertEqual(
+                (result.verdict, result.tests, result.words), (Verdict.CAUGHT, ("m.C.t03",), "bad")
+            )
+        self.assertEqual([tests[0] for tests in one.ran], ["m.C.t24", "m.C.t03"])
+
+    def test_survivor(self) -> None:
+        """What fails without a mutant is no test of it."""
+        result = self.trials(OneFork(failing="m.C.t01", broken=["m.C.t01", "m.C.t30"])).of(SITE)
+        self.assertIs(result.verdict, Verdict.SURVIVED)
+        self.assertEqual((len(result.tests), result.left_out), (38, 2))
+
+    def test_run_of_its_own(self) -> None:
+        """A mutant that cannot be planted in a fork, or none of whose tests passes there."""
+        for one in (OneFork(why_not="it runs at import"), OneFork(broken=list(TESTS))):
+            with mock.patch.object(planted_run, "run", return_value=Done(None, "too long")) as run:
+                with tempfile.TemporaryDirectory() as directory:
+                    trials = replace(self.trials(one), directory=Path(directory))
+                    self.assertEqual(trials.of(SITE).words, "the run was too long")
+                run.assert_called_once()
 
 
 class TrialsTest(unittest.TestCase):
