@@ -259,7 +259,7 @@ class Reporting(unittest.TestResult):
         self._bad(test, self.errors[-1][1])
 
     def addFailure(self, test: unittest.TestCase, err: _ExcInfo) -> None:
-        """As ``addError``."""
+        """Keeps the end of what it says, as for an error."""
         super().addFailure(test, err)
         self._bad(test, self.failures[-1][1])
 

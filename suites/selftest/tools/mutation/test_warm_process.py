@@ -30,7 +30,7 @@ class Tried(unittest.TestCase):
         """Passes, which it should not."""
 
     def skips(self) -> None:
-        """Skips."""
+        """Says that it skips."""
         self.skipTest("no need")
 
 
