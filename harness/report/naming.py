@@ -1,4 +1,4 @@
-"""Splits the id that unittest gives a test, a fixture or a failed import into module, class and method."""
+"""Splits the id of a test, a fixture or a module that did not import into module, class and method."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from dataclasses import dataclass
 
 # What unittest calls a failure of a fixture: "setUpClass (package.module.Case)".
 _FIXTURE = re.compile(r"^(?P<fixture>(?:setUp|tearDown)(?P<level>Class|Module)) \((?P<owner>.+)\)$")
-# What unittest calls a module that could not be imported: "unittest.loader._FailedTest.package.module".
-_NOT_IMPORTED = "unittest.loader._FailedTest."
 
 
 @dataclass(frozen=True, slots=True)
 class TestName:
-    """The parts of an id; ``case`` is "" for a fixture or failed import of a whole module."""
+    """The parts of an id; ``case`` is "" for a fixture of a whole module and for a function."""
 
     __test__ = False  # not a test class, whatever pytest thinks of the name
 
@@ -29,20 +27,19 @@ class TestName:
     @property
     def suite(self) -> str:
         """The package below ``suites`` (``c10d``), or the first name of the module."""
-        parts = self.module.split(".")
+        parts = self.classname.split(".")
         return parts[1] if parts[0] == "suites" and len(parts) > 1 else parts[0]
 
 
 def parse_id(test_id: str) -> TestName:
-    """The parts of any id that unittest makes, also of fixtures and failed imports. Only ``case`` may be "".
+    """The parts of the id of a test, or of a fixture as unittest calls it. Only ``case`` may be "".
 
+    The last names of a module that did not import count as class and method.
     Dots in the parameters of a name (``test_x[0.5]``, ``test_x (p=0.5)``) are part of the method.
     """
     fixture = _FIXTURE.match(test_id)
     if fixture:
         return _fixture(fixture["fixture"], fixture["owner"], fixture["level"] == "Module")
-    if test_id.startswith(_NOT_IMPORTED):
-        return TestName(test_id.removeprefix(_NOT_IMPORTED), "", "import")
     name, parameters = _split_parameters(test_id)
     path = name.split(".")
     if len(path) < 2 or "" in path:

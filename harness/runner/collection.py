@@ -17,8 +17,12 @@ from harness.runner.module_names import file_of_module
 from harness.runner.shard_assignment import assign
 from harness.runner.shard_variables import Shard, shard_from_environ, touch_status_file
 from harness.runner.timings import Timings
-from harness.runner.unit import FAILED_MODULE, SKIPPED_MODULE, Unit
+from harness.runner.unit import Unit
 from harness.runner.zygote_owner import ZygoteOwner
+
+# What unittest puts before the name of a module that does not import or that skips itself, in the ids that it
+# prints.
+_OF_UNITTEST = ("unittest.loader._FailedTest.", "unittest.loader.ModuleSkipped.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +126,9 @@ def _by_name(module: str, roots: Mapping[str, Path], cwd: Path) -> Path | None:
 
 def _module_behind(name: str) -> str:
     """The name without unittest's prefix for a module that does not import or that skips itself."""
-    return name.removeprefix(FAILED_MODULE).removeprefix(SKIPPED_MODULE)
+    for prefix in _OF_UNITTEST:
+        name = name.removeprefix(prefix)
+    return name
 
 
 def _modules_here(names: Iterable[str], cwd: Path) -> list[str]:
@@ -245,7 +251,7 @@ def _in_place_of(test_id: str, found: Mapping[str, ModuleTests]) -> list[Unit]:
     the id is that of a stand-in.
     """
     module = _module_behind(test_id)
-    stood_in = module != test_id
+    stood_in = module in found
     while module and module not in found:
         module = module.rpartition(".")[0]
     modules = [found[module]] if module else list(found.values())

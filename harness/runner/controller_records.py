@@ -115,10 +115,10 @@ def never_began(unit: Unit, worker: Worker, output: str) -> TestRecord:
 
 
 def broken_module(unit: Unit, error: str) -> TestRecord:
-    """The record of a module that does not import, under unittest's name for it."""
+    """The record of a module that does not import, under its name."""
     last = error.strip().rsplit("\n", 1)[-1]
     details = f"{unit.module} does not import:\n{error}"
-    return _of_module(unit, Status.ERROR, f"{unit.module} does not import: {last}", details)
+    return _of_module(unit, Status.ERROR, f"does not import: {last}", details)
 
 
 def refused_module(unit: Unit, refusal: str, path: str) -> TestRecord:

@@ -23,7 +23,7 @@ from typing import Any
 
 from harness.errors import ProtocolError
 from harness.runner.messages import Loaded
-from harness.runner.unit import FAILED_MODULE, SKIPPED_MODULE, Unit, from_json, of_id
+from harness.runner.unit import BROKEN, SKIPPED, Unit, from_json, of_module
 from harness.settings import EnvVar
 
 VERSION = 1
@@ -62,9 +62,9 @@ class ModuleTests:
     def all_units(self) -> tuple[Unit, ...]:
         """The units, or one stand-in for the module where it cannot run or skips itself."""
         if self.error or self.refusal:
-            return (of_id(FAILED_MODULE + self.module, self.module),)
+            return (of_module(self.module, BROKEN),)
         if self.skipped is not None:
-            return (of_id(SKIPPED_MODULE + self.module, self.module),)
+            return (of_module(self.module, SKIPPED),)
         return self.units
 
 

@@ -15,9 +15,9 @@ from harness import conformance_features
 from harness.conformance_features import Feature
 from harness.errors import ProtocolError
 
-# The ids that unittest gives a module that cannot be imported or that skips itself begin with these names.
-FAILED_MODULE = "unittest.loader._FailedTest."
-SKIPPED_MODULE = "unittest.loader.ModuleSkipped."
+# Why a unit stands in for its module: that cannot be imported, or skips itself.
+BROKEN = "broken"
+SKIPPED = "skipped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +54,18 @@ class Demand:
 class Unit:
     """One test, or the stand-in for a module that does not import or that skips itself.
 
-    ``id`` is the unittest id, and ``module`` the module that the test was loaded from. ``case`` is the
-    class's qualified name, dotted where it is nested; where the class is from another module, that module's
-    name comes before it. ``expected_s`` are seconds without fixtures, None until timings have been looked up.
-    ``timeout_s`` None means the run's default. ``supervised`` is set where the supervisor of the test's ranks
-    keeps the deadline. ``fixtures`` are the keys of the fixtures that the test needs, outermost first: the
-    module's name where the module has setUpModule or tearDownModule, ``class_id`` where the class has
-    setUpClass or tearDownClass. The seconds of fixtures are in the timings. ``shares`` is the class or module
-    whose pytest fixtures the test shares with others, which then run in one batch; "" for none. ``file`` and
-    ``line`` are where the method is defined, or ``""`` and 0. ``imported`` is set where the module imports
-    the test from another module. ``environ`` are variables that a configuration file sets for this test's
-    process. ``feature`` is what the test tries, for the report about a target.
+    ``id`` is the unittest id, the module's name for a stand-in, and ``module`` the module that the test was
+    loaded from. ``case`` is the class's qualified name, dotted where it is nested; where the class is from
+    another module, that module's name comes before it. ``expected_s`` are seconds without fixtures, None
+    until timings have been looked up. ``timeout_s`` None means the run's default. ``supervised`` is set where
+    the supervisor of the test's ranks keeps the deadline. ``fixtures`` are the keys of the fixtures that the
+    test needs, outermost first: the module's name where the module has setUpModule or tearDownModule,
+    ``class_id`` where the class has setUpClass or tearDownClass. The seconds of fixtures are in the timings.
+    ``shares`` is the class or module whose pytest fixtures the test shares with others, which then run in one
+    batch; "" for none. ``file`` and ``line`` are where the method is defined, or ``""`` and 0. ``imported``
+    is set where the module imports the test from another module. ``environ`` are variables that a
+    configuration file sets for this test's process. ``feature`` is what the test tries, for the report about
+    a target. ``stands_in`` is ``BROKEN`` or ``SKIPPED`` where the unit stands for its whole module, else "".
     """
 
     id: str
@@ -83,6 +84,7 @@ class Unit:
     imported: bool = False
     environ: tuple[tuple[str, str], ...] = ()
     feature: Feature | None = None
+    stands_in: str = ""
 
     @property
     def class_id(self) -> str:
@@ -97,12 +99,7 @@ class Unit:
     @property
     def broken(self) -> bool:
         """True where the unit stands for a module that does not import."""
-        return self.id == FAILED_MODULE + self.module
-
-    @property
-    def stands_in(self) -> bool:
-        """True where the unit stands for a whole module, which does not import or skips itself."""
-        return self.broken or self.id == SKIPPED_MODULE + self.module
+        return self.stands_in == BROKEN
 
 
 def split_id(test_id: str) -> tuple[str, str]:
@@ -119,6 +116,11 @@ def of_id(test_id: str, module: str, **fields: Any) -> Unit:
     """The unit of a test with this id that was loaded from ``module``; ``fields`` are those of ``Unit``."""
     case, method = split_id(test_id.removeprefix(module + "."))
     return Unit(id=test_id, module=module, case=case, method=method, **fields)
+
+
+def of_module(module: str, why: str) -> Unit:
+    """The unit that stands in for a module; ``why`` is ``BROKEN`` or ``SKIPPED``."""
+    return Unit(id=module, module=module, case="", method="", stands_in=why)
 
 
 def to_json(unit: Unit) -> dict[str, Any]:

@@ -11,7 +11,7 @@ class ParseIdTest(unittest.TestCase):
     """The function ``parse_id`` and the names that it returns."""
 
     def test_table(self) -> None:
-        """Tests, fixtures, failed imports and parametrised names are split into their parts."""
+        """Tests, fixtures, modules that did not import and parametrised names are split into their parts."""
         table = {
             "suites.c10d.test_sum.SumTest.test_a": ("suites.c10d.test_sum", "SumTest", "test_a"),
             "m.T.test_x[0.5]": ("m", "T", "test_x[0.5]"),
@@ -19,7 +19,8 @@ class ParseIdTest(unittest.TestCase):
             "setUpClass (pkg.m.T)": ("pkg.m", "T", "setUpClass"),
             "tearDownClass (T)": ("T", "", "tearDownClass"),
             "setUpModule (pkg.m)": ("pkg.m", "", "setUpModule"),
-            "unittest.loader._FailedTest.suites.c10d.test_x": ("suites.c10d.test_x", "", "import"),
+            "suites.c10d.test_x": ("suites", "c10d", "test_x"),
+            "test_x": ("test_x", "", "test_x"),
             "T.test_a": ("T", "", "test_a"),
             "odd": ("odd", "", "odd"),
         }
@@ -36,6 +37,7 @@ class ParseIdTest(unittest.TestCase):
     def test_suite(self) -> None:
         """The suite is the package below ``suites``, or the first name of the module."""
         self.assertEqual(parse_id("suites.c10d.test_sum.T.t").suite, "c10d")
+        self.assertEqual(parse_id("suites.c10d.test_sum").suite, "c10d")
         self.assertEqual(parse_id("mine.test_sum.T.t").suite, "mine")
 
 

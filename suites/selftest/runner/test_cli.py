@@ -99,7 +99,7 @@ class RunTest(RunnerCase):
         self.write("test_bad", "import no_such_module")
         run = self.run_tests(".", "--list")
         self.assertEqual(run.code, 1)
-        self.assertIn("unittest.loader._FailedTest.test_bad\n", run.out)
+        self.assertIn("\ntest_bad\n", f"\n{run.out}")
         self.assertIn("no_such_module", run.err)
 
     def test_list_to_a_full_disk(self) -> None:

@@ -16,7 +16,7 @@ from harness.record import RankRecord, TestRecord
 from harness.runner import controller_records
 from harness.runner.messages import Fork
 from harness.runner.output_capture import OutputSplitter
-from harness.runner.unit import FAILED_MODULE, SKIPPED_MODULE, Demand, of_id
+from harness.runner.unit import BROKEN, SKIPPED, Demand, of_id, of_module
 from harness.runner.worker_state import Cause, Worker
 from harness.settings import MORE_TIME
 
@@ -177,16 +177,16 @@ class WithoutWorkerTest(unittest.TestCase):
     def test_modules(self) -> None:
         """A broken module is an error with its traceback, and one that skips itself is skipped."""
         error = "Traceback\n  a frame\nNameError: y\n"
-        broken = controller_records.broken_module(of_id(FAILED_MODULE + "m", "m"), error)
-        self.assertEqual((broken.id, broken.status), (FAILED_MODULE + "m", Status.ERROR))
-        self.assertEqual(broken.reason, "m does not import: NameError: y")
+        broken = controller_records.broken_module(of_module("m", BROKEN), error)
+        self.assertEqual((broken.id, broken.status), ("m", Status.ERROR))
+        self.assertEqual(broken.reason, "does not import: NameError: y")
         self.assertIn(error, broken.details)
-        skipped = controller_records.skipped_module(of_id(SKIPPED_MODULE + "m", "m"), "no GPU")
+        skipped = controller_records.skipped_module(of_module("m", SKIPPED), "no GPU")
         self.assertEqual((skipped.status, skipped.reason, skipped.details), (Status.SKIPPED, "no GPU", ""))
 
     def test_refused_module(self) -> None:
         """A module that pytest cannot run is an error whose reason is one line, with the command to use."""
-        unit = of_id(FAILED_MODULE + "m", "m")
+        unit = of_module("m", BROKEN)
         record = controller_records.refused_module(unit, "pytest cannot collect m: why\nand more", "a/m.py")
         self.assertEqual((record.status, record.reason), (Status.ERROR, "pytest cannot collect m: why"))
         self.assertTrue(record.details.endswith("and more\nby pytest alone: python -m pytest a/m.py"))

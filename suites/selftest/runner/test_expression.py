@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from harness.errors import UsageError
 from harness.runner.expression import any_of, parse
-from harness.runner.unit import FAILED_MODULE, SKIPPED_MODULE, Demand, Unit, of_id
+from harness.runner.unit import BROKEN, SKIPPED, Demand, of_id, of_module
 from suites.selftest.properties import given
 
 STORES, EXPORT = "suites.c10d.test_stores", "suites.aot.test_export"
@@ -106,9 +106,9 @@ class ModulesTest(unittest.TestCase):
 
     def test_stand_ins(self) -> None:
         """What stands in for a module that does not import, or skips itself, is taken where a test may be."""
-        for prefix in (FAILED_MODULE, SKIPPED_MODULE):
-            unit = Unit(prefix + STORES, STORES, "", "")
-            with self.subTest(prefix):
+        for why in (BROKEN, SKIPPED):
+            unit = of_module(STORES, why)
+            with self.subTest(why):
                 self.assertTrue(parse("suite(c10d) & ranks(64)").takes(unit, ()))
                 self.assertFalse(parse("suite(aot)").takes(unit, ()))
 

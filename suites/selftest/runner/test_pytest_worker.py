@@ -151,9 +151,8 @@ def outcomes(path: Path) -> dict[str, str]:
             for child in case
             if child.tag in ("failure", "error", "skipped") and child.get("type") != "pytest.xfail"
         ]
-        module = (case.get("classname") or "").removeprefix("unittest.loader.ModuleSkipped")
-        name = f"{module}.{case.get('name')}".strip(".")
-        found[name.removesuffix(".import")] = kinds[0] if kinds else "passed"
+        name = f"{case.get('classname')}.{case.get('name')}".strip(".")
+        found[name] = kinds[0] if kinds else "passed"
     return found
 
 

@@ -17,7 +17,7 @@ from harness.runner.selection import (
     resolve,
     select,
 )
-from harness.runner.unit import FAILED_MODULE, SKIPPED_MODULE, Unit, of_id
+from harness.runner.unit import BROKEN, SKIPPED, Unit, of_id, of_module
 from suites.selftest.properties import given
 
 STORES, GLOO, EXPORT = "suites.c10d.test_stores", "suites.c10d.test_gloo", "suites.aot.test_export"
@@ -318,7 +318,7 @@ class SelectTest(unittest.TestCase):
 
     def test_a_module_that_does_not_import(self) -> None:
         """A broken module is selected wherever a test of it could be, and a skipped one if it is named."""
-        broken, skips = of_id(FAILED_MODULE + GLOO, GLOO), of_id(SKIPPED_MODULE + EXPORT, EXPORT)
+        broken, skips = of_module(GLOO, BROKEN), of_module(EXPORT, SKIPPED)
         units = (*UNITS[:3], broken, skips)
         table: tuple[tuple[dict[str, list[str]], list[str], list[Unit]], ...] = (
             ({"keywords": ["add_twice"]}, [], [UNITS[1], broken]),
