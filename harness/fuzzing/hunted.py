@@ -38,6 +38,7 @@ FUZZERS: dict[str, str] = {
     "collectives": "harness.fuzzing.collectives:CollectivePrograms",
     "ddp": "harness.fuzzing.ddp.hunted:DdpPrograms",
     "dtensor": "harness.fuzzing.dtensors.hunted:DTensorPrograms",
+    "steps": "harness.fuzzing.steps.hunted:StepPrograms",
     "stores": "harness.fuzzing.stores.hunted:StorePrograms",
 }
 
@@ -69,6 +70,8 @@ class Hunted(ABC, Generic[P]):
     imports: ClassVar[tuple[str, ...]] = ()
     #: Whether a process that ran a program can run the next one.
     pooled: ClassVar[bool] = True
+    #: Whether scripts need torch alone. Those of a fuzzer of this project's own code import that.
+    of_torch_alone: ClassVar[bool] = True
 
     @abstractmethod
     def drawn(self, seed: int) -> Iterable[P]:

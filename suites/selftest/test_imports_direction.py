@@ -127,6 +127,7 @@ TABLE = (
         (
             *(*LOW, "test case", "requirements", "targets", "ranks.modes", "ranks.local", "cases"),
             *("communication.reference", "communication.element_types"),
+            "graphs",  # traced train steps are fuzzed
         ),
     ),
     # Of ranks what it changes: how a result is judged, and which module a rank imports. As pytest and the

@@ -119,9 +119,8 @@ def without_ddp(
         yield [{**shared, **{f"buffer {name}": each for name, each in own.items()}} for own in buffers]
 
 
-def differences(found: Sequence[State], expected: Sequence[State]) -> list[str]:
+def differences(found: Sequence[State], expected: Sequence[State], tolerance: float = 1e-8) -> list[str]:
     """What differs in a rank's states after each step: lines that begin with the kind of difference."""
-    tolerance = 1e-8
     if any(value is not None and value.dtype == torch.float32 for own in expected for value in own.values()):
         tolerance = 1e-4  # the gradients of all parameters before one of float32 have come through it
     return [
