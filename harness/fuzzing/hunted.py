@@ -70,8 +70,6 @@ class Hunted(ABC, Generic[P]):
     imports: ClassVar[tuple[str, ...]] = ()
     #: Whether a process that ran a program can run the next one.
     pooled: ClassVar[bool] = True
-    #: Whether scripts need torch alone. Those of a fuzzer of this project's own code import that.
-    of_torch_alone: ClassVar[bool] = True
 
     @abstractmethod
     def drawn(self, seed: int) -> Iterable[P]:
@@ -81,7 +79,8 @@ class Hunted(ABC, Generic[P]):
     def script(self, program: P) -> str:
         """A script that needs torch alone (and numpy), which ends with exit code 0 if all is right.
 
-        It ends by AssertionError where torch gives something wrong; else as torch lets it end. It starts its
+        A fuzzer of this project's own code needs that, too. It ends by AssertionError where torch gives
+        something wrong; else as torch lets it end. It starts its
         own ranks.
         """
 

@@ -6,7 +6,7 @@ import itertools
 import random
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import harness
 from harness.errors import UsageError
@@ -57,7 +57,6 @@ class StepPrograms(Hunted[StepProgram]):
     name = "steps"
     timeout_s = 120.0
     imports = ("torch._dynamo", "torch._inductor.config")
-    of_torch_alone: ClassVar[bool] = False
 
     def drawn(self, seed: int) -> Iterator[StepProgram]:
         """Programs without end for a number of ranks that the seed decides."""
