@@ -7,6 +7,7 @@ own, because what is made there would stay in this one.
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import subprocess
 import sys
@@ -224,24 +225,31 @@ class ByUnittestTest(RowsCase):
                     for row, _, _ in ROWS:
                         make(row)
 
-            class Ranks(MultiProcessTestCase):
+            class Fresh(MultiProcessTestCase):
                 world_size = 2
+                mode = "fresh"
+
+                @classmethod
+                def setUpClass(cls):
+                    os.environ["HARNESS_RANKS"] = cls.mode
 
                 def test_tells(self):
-                    with open(f"{os.environ['TOLD']}.{self.rank}", "w") as told:
+                    with open(f"{os.environ['TOLD']}.{self.mode}.{self.rank}", "w") as told:
                         json.dump(seen(), told)
+
+            class Pooled(Fresh):
+                mode = "pooled"
             """
         self.write_module(SETTLED, tells)
-        for mode in ("fresh", "pooled"):
-            with self.subTest(mode):
-                self.run_python("-m", "unittest", "test_rows", HARNESS_RANKS=mode, TOLD="plain")
-                self.run_python("-m", "unittest", "test_rows", HARNESS_RANKS=mode, TOLD="made", MAKE="1")
-                for rank in (0, 1):
-                    plain, made = (
-                        json.loads((self.project / f"{n}.{rank}").read_text()) for n in ("plain", "made")
-                    )
-                    self.assertEqual(made, plain)
-                    self.assertEqual(len(plain), len({row.ask for row in SETTLED}))
+        self.run_python("-m", "unittest", "test_rows", TOLD="plain")
+        self.run_python("-m", "unittest", "test_rows", TOLD="made", MAKE="1")
+        for mode, rank in itertools.product(("fresh", "pooled"), (0, 1)):
+            with self.subTest(mode, rank=rank):
+                plain, made = (
+                    json.loads((self.project / f"{n}.{mode}.{rank}").read_text()) for n in ("plain", "made")
+                )
+                self.assertEqual(made, plain)
+                self.assertEqual(len(plain), len({row.ask for row in SETTLED}))
 
     def test_each_alone(self) -> None:
         """Each of those that have a new process made is found, by its name and no other's."""
