@@ -22,6 +22,7 @@ OF_THE_TREE = {
     "test_imports_direction.py": "checks the imports of all modules",
     "test_mirroring.py": "checks the names of all self-tests",
     "test_public_names.py": "checks the names that harness and harness.graphs offer",
+    "test_warm_python.py": "checks warm_python.py beside it, by which self-tests run programs",
     "communication/test_programs.py": _PROGRAMS,
     "communication/test_programs_external.py": _PROGRAMS,
     "environments/test_control_groups.py": _ENVIRONMENTS,

@@ -17,6 +17,7 @@ import unittest
 from pathlib import Path
 from typing import Any
 
+from suites.selftest import warm_python
 from suites.selftest.cases.clean_rank_rows import (
     ALWAYS,
     DETECTED,
@@ -168,14 +169,11 @@ class RowsCase(PytestCase):
 
     def run_python(self, *command: str, code: int = 0, **variables: str) -> str:
         """What a command prints; it has to end with ``code``."""
-        run = subprocess.run(
-            [sys.executable, *command],
+        run = warm_python.run(
+            command,
             cwd=self.project,
             env=runs.environ(self.project, PYTHONPATH=str(TREE), **variables),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
+            timeout=runs.PATIENCE_S,
         )
         self.assertEqual(run.returncode, code, run.stdout)
         return run.stdout

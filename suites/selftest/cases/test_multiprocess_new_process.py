@@ -1,16 +1,15 @@
 """Tests that ranks begin as new processes do: with nothing of torch's that the test's process has made.
 
-Each test runs a module of its own in a new interpreter, because what it makes there would stay in this one.
+Each test runs a module of its own in another process, because what it makes there would stay in this one.
 """
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import textwrap
 import unittest
 from pathlib import Path
 
+from suites.selftest import warm_python
 from suites.selftest.run.scripts import TREE
 from suites.selftest.runner import runs
 
@@ -117,15 +116,14 @@ class NewProcessTest(unittest.TestCase):
         """
         path = self.directory / "test_made.py"
         path.write_text(first + textwrap.dedent(HEAD.format(harness=harness)) + textwrap.dedent(body))
-        run = subprocess.run(
-            [sys.executable, *command],
+        run = warm_python.run(
+            command,
             cwd=self.directory,
             env=runs.environ(self.directory, PYTHONPATH=str(TREE)),
-            capture_output=True,
-            text=True,
+            timeout=runs.PATIENCE_S,
         )
-        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
-        self.assertRegex(run.stdout + run.stderr, rf"{tests} passed|Ran {tests} test")
+        self.assertEqual(run.returncode, 0, run.stdout)
+        self.assertRegex(run.stdout, rf"{tests} passed|Ran {tests} test")
 
     def test_by_unittest(self) -> None:
         """Neither fresh nor kept ranks know what ``setUpModule`` has made in the process of the tests."""

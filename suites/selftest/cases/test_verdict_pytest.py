@@ -6,13 +6,12 @@ unittest alone takes the exceptions of ``pytest.skip``, ``pytest.fail`` and ``py
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 import unittest
 
+from suites.selftest import warm_python
 from suites.selftest.pytest_plugin.runs import PytestCase
 from suites.selftest.run.scripts import TREE
-from suites.selftest.runner.runs import environ, journal_records
+from suites.selftest.runner.runs import PATIENCE_S, environ, journal_records
 
 HELPERS = """
 import pytest
@@ -88,13 +87,11 @@ class PytestFunctionsTest(PytestCase):
 
     def run_by(self, *command: str, **variables: str) -> str:
         """What a command prints."""
-        done = subprocess.run(
-            [sys.executable, *command],
+        done = warm_python.run(
+            command,
             cwd=self.project,
             env=environ(self.project, PYTHONPATH=str(TREE), **variables),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
+            timeout=PATIENCE_S,
         )
         return done.stdout
 

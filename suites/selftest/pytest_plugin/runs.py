@@ -5,16 +5,16 @@ from __future__ import annotations
 import ast
 import os
 import re
-import subprocess
-import sys
 import tempfile
 import textwrap
 import unittest
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from harness.runner.shard_variables import STATUS_FILE, without_shard
+from suites.selftest import warm_python
 
 ROOT = Path(__file__).resolve().parents[3]
 # Seconds after which a run that should have taken a few counts as hanging, on a machine that is busy too.
@@ -61,7 +61,12 @@ class Finished:
 
 
 class PytestCase(unittest.TestCase):
-    """Base class of tests with a project of their own and runs of pytest over it."""
+    """Base class of tests with a project of their own and runs of pytest over it.
+
+    Where ``warm``, torch has been imported before pytest starts: not for tests of how it starts.
+    """
+
+    warm: ClassVar[bool] = False
 
     def setUp(self) -> None:
         """Makes an empty project, and beside it the metadata by which pytest finds the plugin."""
@@ -89,16 +94,12 @@ class PytestCase(unittest.TestCase):
 
     def pytest(self, *arguments: str, **variables: str) -> Finished:
         """Runs pytest in the project."""
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", *WITHOUT, *arguments],
+        runs = warm_python.run if self.warm else warm_python.run_new
+        done = runs(
+            ("-m", "pytest", *WITHOUT, *arguments),
             cwd=self.project,
             env=self.environ(**variables),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
             timeout=PATIENCE_S,
-            check=False,
         )
         return Finished(done.returncode, done.stdout)
 

@@ -59,6 +59,8 @@ class T(MultiProcessTestCase):
 class OutcomesTest(PytestCase):
     """What pytest shows of tests on ranks."""
 
+    warm = True
+
     def test_report(self) -> None:
         """Outcomes are pytest's; text, sections, warnings, summary, properties and command stand once."""
         self.write("test_it.py", TESTS)
@@ -347,6 +349,8 @@ class GarbageTest(PytestCase):
 
 class CommunicationTest(PytestCase):
     """A warning about the communication of a test's ranks."""
+
+    warm = True
 
     def test_warning(self) -> None:
         """It is in the summary of warnings once, at the test, and fails it where warnings are errors."""

@@ -1,13 +1,14 @@
-"""Writes plugin modules for the tests of ``harness/targets``, and runs Python with them in a new process."""
+"""Writes plugin modules for the tests of ``harness/targets``, and runs Python with them in a process."""
 
 from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import textwrap
 from collections.abc import Mapping
 from pathlib import Path
+
+from suites.selftest import warm_python
 
 TREE = Path(__file__).resolve().parents[3]
 
@@ -26,18 +27,15 @@ def write(directory: Path, name: str, source: str) -> None:
 
 
 def run(
-    directory: Path, *arguments: str, environ: Mapping[str, str] | None = None
+    directory: Path, *arguments: str, environ: Mapping[str, str] | None = None, warm: bool = False
 ) -> subprocess.CompletedProcess[str]:
-    """Runs Python with these arguments in the directory, from which modules can be imported."""
+    """Runs Python with these arguments in the directory, from which modules can be imported.
+
+    Where ``warm``, torch has been imported before.
+    """
     path = os.pathsep.join([str(TREE), str(directory)])
     kept = {name: value for name, value in os.environ.items() if not name.startswith("HARNESS_")}
     kept.pop("BACKEND", None)
-    return subprocess.run(
-        [sys.executable, *arguments],
-        cwd=directory,
-        env={**kept, "PYTHONPATH": path, **(environ or {})},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    env = {**kept, "PYTHONPATH": path, **(environ or {})}
+    runs = warm_python.run if warm else warm_python.run_new
+    return runs(arguments, cwd=directory, env=env, timeout=300, merged=False)

@@ -96,7 +96,7 @@ class RunTest(unittest.TestCase):
             ((*PYTEST, "--plugin", "mine", "test_seen.py"), {}),
         ):
             with self.subTest(arguments=arguments[1:]):
-                done = plugins.run(self.directory, *arguments, environ=more)
+                done = plugins.run(self.directory, *arguments, environ=more, warm=True)
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_from_a_file(self) -> None:
@@ -106,7 +106,7 @@ class RunTest(unittest.TestCase):
         plugins.write(self.directory, "test_seen", SUITE.replace("class Seen", at_import))
         for arguments in ((RUNNER, "test_seen.py"), ("test_seen.py",), (*PYTEST, "test_seen.py")):
             with self.subTest(arguments=arguments):
-                done = plugins.run(self.directory, *arguments)
+                done = plugins.run(self.directory, *arguments, warm=True)
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_mistakes_end_a_run_before_its_first_test(self) -> None:

@@ -18,8 +18,8 @@ from tools.bench.third_party_list import Reason, ThirdPartyFile
 from tools.bench.upstream_file import NOT_PASSED, PASSED, SKIPPED
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
-# A rank that ends early with exit code 0 passes on upstream's ranks alone. One rank is enough: each of upstream's
-# imports torch.
+# A rank that ends early with exit code 0 passes on upstream's ranks alone. One rank is enough, since each of
+# upstream's imports torch.
 SMALL = """
     import os
     import unittest

@@ -1,0 +1,101 @@
+"""Tests commands in forks of a warm interpreter: a new interpreter is the oracle of what they see."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+from suites.selftest import warm_python
+
+# What a program sees of how it was started.
+PROGRAM = """
+import atexit, os, pickle, signal, sys, threading
+class Own:
+    pass
+atexit.register(lambda: print("at exit", sys.modules["__main__"] is main))
+main = sys.modules["__main__"]
+print(__name__, sys.argv, sys.orig_argv, sys.path, os.getcwd(), sorted(os.environ.items()))
+print(__builtins__ is main.__builtins__, getattr(main, "__file__", None))
+print(main.__spec__ and main.__spec__.name)
+print(pickle.loads(pickle.dumps(Own())).__class__ is Own, type(__loader__).__name__)
+out, signals = sys.stdout, (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE)
+print(sys.flags, sys.warnoptions, sys.stdin.read(), out.isatty(), out.encoding, out.line_buffering)
+print([signal.getsignal(each) for each in signals], signal.pthread_sigmask(0, ()))
+print(sorted(name for name in sys.modules if name.split(".")[0] in ("harness", "suites", "warm_server")))
+print(sorted(os.listdir("/proc/self/fd"))[:3], len(os.listdir("/proc/self/fd")), len(threading.enumerate()))
+print("on standard error", file=sys.stderr)
+threading.Thread(target=lambda: print("of a thread")).start()
+"""
+ENDS = {
+    "pass": 0,
+    "import sys; sys.exit(7)": 7,
+    "import sys; sys.exit('words')": 1,
+    "import os; os._exit(9)": 9,
+    "raise ValueError": 1,
+    "import os, signal; os.kill(os.getpid(), signal.SIGKILL)": -9,
+}
+
+
+class RunTest(unittest.TestCase):
+    """``run``, on small programs."""
+
+    maxDiff = None
+
+    def setUp(self) -> None:
+        """Makes a directory with the program."""
+        made = tempfile.TemporaryDirectory()
+        self.addCleanup(made.cleanup)
+        self.directory = Path(made.name).resolve()
+        (self.directory / "program.py").write_text(PROGRAM)
+        self.environ = {**os.environ, "PYTHONPATH": "here:/there", "OF_THE_TEST": "1"}
+        self.environ.pop("HOME", None)
+
+    def test_as_new(self) -> None:
+        """A program of each kind sees what it sees in a new interpreter."""
+        for arguments in (("program.py", "-x", "y"), ("-m", "program", "-x"), ("-c", PROGRAM, "-x")):
+            for merged in (True, False):
+                with self.subTest(arguments[0], merged=merged):
+                    new = subprocess.run(
+                        [sys.executable, *arguments],
+                        cwd=self.directory, env=self.environ, stdin=subprocess.DEVNULL, text=True,
+                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT if merged else subprocess.PIPE,
+                    )  # fmt: skip
+                    self.assertEqual(new.returncode, 0, new.stdout)
+                    warm = warm_python.run(
+                        arguments, cwd=self.directory, env=self.environ, timeout=300, merged=merged
+                    )
+                    self.assertEqual(vars(warm), vars(new))
+
+    def test_ends(self) -> None:
+        """The exit code is the program's, or the signal's."""
+        for program, code in ENDS.items():
+            with self.subTest(program):
+                self.assertEqual(self.warm(program).returncode, code)
+
+    def test_torch_is_there(self) -> None:
+        """Unlike a new interpreter it has torch; unless that would read another variable or option."""
+        ask = "import sys; print('torch' in sys.modules)"
+        self.assertEqual(self.warm(ask).stdout, "True\n")
+        self.assertEqual(self.warm(ask, OMP_NUM_THREADS="3").stdout, "False\n")
+        self.assertEqual(self.warm(ask, PYTHONWARNINGS="error").stdout, "False\n")
+        run = warm_python.run(("-E", "-c", ask), cwd=self.directory, env=self.environ, timeout=300)
+        self.assertEqual(run.stdout, "False\n")
+
+    def test_hangs(self) -> None:
+        """What does not end is ended, and the next command runs."""
+        with self.assertRaises(subprocess.TimeoutExpired):
+            self.warm("import sys, threading; threading.Event().wait()", timeout=0.5)
+        self.assertEqual(self.warm("print(1)").stdout, "1\n")
+
+    def warm(self, program: str, timeout: float = 300, **variables: str) -> subprocess.CompletedProcess[str]:
+        """Runs a program's text."""
+        environ = {**self.environ, **variables}
+        return warm_python.run(("-c", program), cwd=self.directory, env=environ, timeout=timeout)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,165 @@
+"""``run``: runs a Python command in a fork of an interpreter that has imported torch, for tests of programs.
+
+A new interpreter takes one to two processor-seconds to import torch; a fork takes a few hundredths. A command
+sees what a new interpreter would show it: directory, environment, arguments, search path, standard streams,
+``__main__``, exit code. What differs: torch is imported from the beginning, and the parent is the server. So
+a test of how a program starts, of what it imports, or of who its parent is, takes a new interpreter.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import socket
+import subprocess
+import sys
+import time
+import unittest
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+_SERVER = Path(__file__).with_name("warm_server.py")
+_HEAD = 8  # bytes of a number on the socket
+# What the interpreter or torch reads once, while it starts: with another value than the server's, a command
+# gets a new interpreter.
+_READ_AT_START = (
+    "PYTHON",
+    "LD_",
+    "OMP_",
+    "KMP_",
+    "MKL_",
+    "GOMP_",
+    "TORCH_",
+    "PYTORCH_",
+    "LC_",
+    "LANG",
+    "COVERAGE_",
+)
+_READ_LATER = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
+
+
+def run(
+    arguments: Sequence[str], *, cwd: Path, env: Mapping[str, str], timeout: float, merged: bool = True
+) -> subprocess.CompletedProcess[str]:
+    """Runs ``python *arguments`` to its end, with nothing on standard input.
+
+    Raises ``subprocess.TimeoutExpired`` after ``timeout`` seconds. Standard error goes into ``stdout`` if
+    ``merged``.
+    """
+    server = _Server.of_module()
+    if not server.can_be(arguments, env):
+        return run_new(arguments, cwd=cwd, env=env, timeout=timeout, merged=merged)
+    return server.run(arguments, cwd, env, timeout, merged)
+
+
+def run_new(
+    arguments: Sequence[str], *, cwd: Path, env: Mapping[str, str], timeout: float, merged: bool = True
+) -> subprocess.CompletedProcess[str]:
+    """Does the same in a new interpreter."""
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT if merged else subprocess.PIPE,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+
+
+class _Server:
+    """Owns the interpreter of one test module, which ends with the module's tests."""
+
+    _current: _Server | None = None
+
+    def __init__(self) -> None:
+        self._environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        self._control, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, str(_SERVER), str(theirs.fileno())],
+                env=self._environ,
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+
+    @classmethod
+    def of_module(cls) -> _Server:
+        """Returns the server of the module whose tests run; starts it at the first call."""
+        if cls._current is None:
+            cls._current = cls()
+            unittest.addModuleCleanup(cls._current.close)
+        return cls._current
+
+    def close(self) -> None:
+        """Ends the server."""
+        type(self)._current = None
+        self._control.close()
+        self._process.wait()
+
+    def can_be(self, arguments: Sequence[str], env: Mapping[str, str]) -> bool:
+        """Whether a fork of the server is what a new interpreter would be: the same options and variables."""
+        if arguments[0].startswith("-") and arguments[0] not in ("-m", "-c"):
+            return False
+        if Path(arguments[0]).name == "run_tests.py":  # imports no torch
+            return False
+        names = {name for name in (*env, *self._environ) if name.startswith(_READ_AT_START)}
+        return all(env.get(name) == self._environ.get(name) for name in names.difference(_READ_LATER))
+
+    def run(
+        self, arguments: Sequence[str], cwd: Path, env: Mapping[str, str], timeout: float, merged: bool
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs a command in a fork of the server."""
+        request = json.dumps({"arguments": [*arguments], "cwd": str(cwd), "environ": {**env}}).encode()
+        with contextlib.ExitStack() as stack:
+            null = stack.enter_context(open(os.devnull))
+            pipes = [os.pipe() for _ in range(1 if merged else 2)]
+            streams = [stack.enter_context(open(reads, "rb", buffering=0)) for reads, _ in pipes]
+            self._control.sendall(len(request).to_bytes(_HEAD, "big"))
+            ends = [null.fileno(), pipes[0][1], pipes[-1][1]]
+            socket.send_fds(self._control, [request], ends)
+            for _, writes in pipes:
+                os.close(writes)
+            pid = self._number()
+            told = {stream.fileno(): b"" for stream in streams}
+            try:
+                for number, piece in _pieces(list(told), timeout, arguments):
+                    told[number] += piece
+            except BaseException:
+                os.kill(pid, 9)
+                self._number()
+                raise
+            code = self._number()
+            out, *err = (_text(told[stream.fileno()]) for stream in streams)
+        return subprocess.CompletedProcess([sys.executable, *arguments], code, out, *err)
+
+    def _number(self) -> int:
+        """A pid or an exit code."""
+        return int.from_bytes(self._control.recv(_HEAD, socket.MSG_WAITALL), "big", signed=True)
+
+
+def _pieces(numbers: list[int], timeout: float, arguments: Sequence[str]) -> Iterator[tuple[int, bytes]]:
+    """Yields what comes from descriptors until all are at their ends."""
+    end = time.monotonic() + timeout
+    with selectors.DefaultSelector() as selector:
+        for number in numbers:
+            selector.register(number, selectors.EVENT_READ)
+        while selector.get_map():
+            ready = selector.select(max(0.0, end - time.monotonic()))
+            if not ready:
+                raise subprocess.TimeoutExpired([sys.executable, *arguments], timeout)
+            for key, _ in ready:
+                piece = os.read(key.fd, 1 << 16)
+                yield key.fd, piece
+                if not piece:
+                    selector.unregister(key.fd)
+
+
+def _text(said: bytes) -> str:
+    return said.decode().replace("\r\n", "\n")
