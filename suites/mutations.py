@@ -35,4 +35,11 @@ EQUIVALENT: dict[str, str] = {
     "log.isEnabledFor(logging.DEBUG) => not log.isEnabledFor(logging.DEBUG)": (
         "it decides what a log is told"
     ),
+    "torch/distributed/tensor/_tp_conv.py tp_convolution_backward: not isinstance(padding, list) => False": (
+        "the dispatcher gives every operator a list where its schema says SymInt[]"
+    ),
+    "torch/distributed/tensor/_shards_wrapper.py LocalShardsWrapper.handle_to_copy: "
+    "aten._to_copy.default(shard, *args[1:], **kwargs) => aten._to_copy.default(shard, **kwargs)": (
+        "all arguments of that operator but the first have to be named"
+    ),
 }
