@@ -90,7 +90,7 @@ class PassTest(ScriptCase):
         self.write(
             "deep/script.py",
             """
-            import atexit, os, pickle, sys, tempfile, threading
+            import atexit, os, pickle, sys, tempfile, threading, warnings
             import neighbour
 
             class Thing: pass
@@ -98,7 +98,9 @@ class PassTest(ScriptCase):
             atexit.register(print, "atexit")
             print(sys.argv, sys.path[0], __file__)
             assert type(pickle.loads(pickle.dumps(Thing()))) is Thing
-            child = os.fork()  # before there is a thread: Python 3.12 warns of forks beside one
+            # torch, which every rank has imported, has a thread, and Python 3.12 warns of forks beside one.
+            warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
+            child = os.fork()
             if child == 0: os._exit(7)
             gate = threading.Event()
             threading.Thread(target=lambda: (gate.wait(), print("thread"))).start()
