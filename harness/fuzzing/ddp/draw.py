@@ -6,7 +6,7 @@ import random
 from dataclasses import replace
 from typing import Any
 
-from harness.fuzzing.ddp.blocks import BLOCKS
+from harness.fuzzing.blocks import BLOCKS
 from harness.fuzzing.ddp.program import HOOKS, DdpProgram, Step
 
 #: The most blocks of a module and steps of a program.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import random
 from collections.abc import Iterator
@@ -13,26 +12,12 @@ from harness.fuzzing.ddp.draw import drawn
 from harness.fuzzing.ddp.program import DdpProgram, from_json, to_json
 from harness.fuzzing.ddp.shrink import simpler
 from harness.fuzzing.hunted import Hunted, Place, Rejected
+from harness.fuzzing.training import model_of
+from harness.fuzzing.training_script import script
 
 #: How many ranks programs have. Those of one seed have the same number, so that their ranks are kept.
 WORLD_SIZES = (2, 2, 3)
-_MAIN = """\
-def main(rank, path):
-    torch.distributed.init_process_group(
-        "gloo", store=torch.distributed.FileStore(path, WORLD), rank=rank, world_size=WORLD
-    )
-    check(Model, rank, WORLD, OPTIONS, STEPS, HOOK, JOINS)
-    torch.distributed.destroy_process_group()
-
-
-if __name__ == "__main__":
-    import tempfile
-
-    import torch.multiprocessing
-
-    with tempfile.NamedTemporaryFile() as file:
-        torch.multiprocessing.start_processes(main, (file.name,), nprocs=WORLD, start_method="fork")
-"""
+_CALL = "check(Model, rank, WORLD, OPTIONS, STEPS, HOOK, JOINS)"
 
 
 class DdpPrograms(Hunted[DdpProgram]):
@@ -56,7 +41,7 @@ class DdpPrograms(Hunted[DdpProgram]):
         """Trains in one rank; what DDP says not to support is rejected."""
         try:
             training.check(
-                training.model_of(program.source),
+                model_of(program.source),
                 place.rank,
                 place.world_size,
                 dict(program.options),
@@ -71,15 +56,12 @@ class DdpPrograms(Hunted[DdpProgram]):
 
     def script(self, program: DdpProgram) -> str:
         """The program as a script in plain torch."""
-        text = inspect.getsource(training)
-        body = text[text.index("import contextlib") :]
         values = (
             f"WORLD, HOOK, JOINS = {program.world_size}, {program.hook!r}, {program.joins}",
             f"OPTIONS = {dict(program.options)}",
             f"STEPS = {_steps(program)}",
         )
-        parts = ("from __future__ import annotations\n", body, program.source, "\n".join(values), _MAIN)
-        return "\n\n".join(parts)
+        return script(training, program.source, values, _CALL)
 
     def simpler(self, program: DdpProgram) -> Iterator[DdpProgram]:
         """Programs with fewer steps, blocks or options, or plainer ones."""

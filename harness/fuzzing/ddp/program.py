@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from harness.errors import UsageError
-from harness.fuzzing.ddp.blocks import BLOCKS
+from harness.fuzzing.blocks import BLOCKS, model_source
 
 #: The communication hooks that programs register.
 HOOKS = ("", "allreduce", "python")
@@ -53,27 +53,7 @@ class DdpProgram:
     @property
     def source(self) -> str:
         """The class ``Model``, whose ``forward`` returns what the loss is made of, and what is ignored."""
-        first: dict[str, int] = {}
-        init, forward = [], []
-        for number, name in enumerate(self.blocks):
-            numbers = {"n": number, "m": first.setdefault(name, number)}
-            init += [line.format(**numbers) for line in BLOCKS[name].init]
-            forward += [line.format(**numbers) for line in BLOCKS[name].forward]
-        return "\n".join(
-            (
-                "class Model(nn.Module):",
-                "    def __init__(self):",
-                "        super().__init__()",
-                "        self.first = nn.Linear(4, 4, dtype=torch.float64)",
-                *(f"        {line}" for line in init),
-                "",
-                "    def forward(self, x):",
-                "        h, ignored = self.first(x), []",
-                *(f"        {line}" for line in forward),
-                "        return h, ignored",
-                "",
-            )
-        )
+        return model_source(self.blocks)
 
 
 def to_json(program: DdpProgram) -> dict[str, Any]:

@@ -10,10 +10,10 @@ from typing import Any
 
 import harness
 from harness.errors import UsageError
-from harness.fuzzing.ddp.training import model_of
 from harness.fuzzing.hunted import Hunted, Place, Rejected
 from harness.fuzzing.steps import training
 from harness.fuzzing.steps.program import StepProgram, drawn, from_json, simpler, to_json
+from harness.fuzzing.training import model_of
 
 #: How many ranks programs have. Those of one seed have the same number, so that their ranks are kept.
 WORLD_SIZES = (1, 1, 2)

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from harness.errors import UsageError
-from harness.fuzzing.ddp.blocks import BLOCKS
+from harness.fuzzing.blocks import BLOCKS
 from harness.fuzzing.ddp.program import DdpProgram
 
 #: The most blocks of a module and calls of a step.

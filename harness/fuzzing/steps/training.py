@@ -12,9 +12,9 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from harness.fuzzing.ddp.training import State, batch, differences, made, states
 from harness.fuzzing.hunted import Rejected
 from harness.fuzzing.steps.program import Call, StepProgram
+from harness.fuzzing.training import State, batch, differences, made, states
 from harness.graphs import train_step
 
 Model = Callable[[], nn.Module]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unittest
 
-from harness.fuzzing.ddp.blocks import BLOCKS
+from harness.fuzzing.blocks import BLOCKS
 from harness.fuzzing.ddp.draw import MAX_BLOCKS, MAX_STEPS, drawn
 from harness.fuzzing.ddp.program import HOOKS
 

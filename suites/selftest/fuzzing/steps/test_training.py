@@ -10,10 +10,10 @@ from unittest import mock
 import torch
 
 from harness import MultiProcContinuousTest
-from harness.fuzzing.ddp.training import model_of
 from harness.fuzzing.hunted import Rejected
 from harness.fuzzing.steps import training
 from harness.fuzzing.steps.program import Call, StepProgram
+from harness.fuzzing.training import model_of
 from harness.graphs import train_step
 
 CALLS = (Call(), Call(batches=2, rows=2, rate=0.125), Call(trains=False))

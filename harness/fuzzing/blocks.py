@@ -5,6 +5,7 @@ In the lines of a block ``{n}`` is its number and ``{m}`` that of the first bloc
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -34,6 +35,17 @@ BLOCKS: dict[str, Block] = {
         ("h = self.shared{n}(h)",),
     ),
     "twice": Block((_linear("twice{n}"),), ("h = self.twice{n}(torch.tanh(self.twice{n}(h)))",)),
+    "tied": Block(
+        (_linear("tied{n}"), "self.tied{n}.weight = self.tied{m}.weight"),
+        ("h = torch.tanh(self.tied{n}(h))",),
+    ),
+    "odd": Block(
+        ("self.odd{n} = nn.Linear(4, 5, dtype=torch.float64)",), ("h = torch.tanh(self.odd{n}(h))[:, 1:]",)
+    ),
+    "tiny": Block(
+        ("self.tiny{n} = nn.Parameter(torch.tensor([1.5], dtype=torch.float64))",),
+        ("h = h * self.tiny{n}",),
+    ),
     "frozen": Block(
         (_linear("frozen{n}"), "self.frozen{n}.weight.requires_grad_(False)"), ("h = self.frozen{n}(h)",)
     ),
@@ -98,3 +110,49 @@ BLOCKS: dict[str, Block] = {
         varies=True,
     ),
 }
+
+
+def model_source(blocks: Sequence[str], inner: int | None = None) -> str:
+    """The class ``Model`` of blocks, whose ``forward`` returns what the loss is made of, and what is ignored.
+
+    The blocks from number ``inner`` on are in a module within, ``inner`` of class ``Inner``.
+    """
+    numbered = list(enumerate(blocks))
+    if inner is None:
+        return _class("Model", numbered, "x", "h, ignored = self.first(x), []", _FIRST)
+    own = _class("Inner", numbered[inner:], "x, h", "ignored = []")
+    then = ("h, more = self.inner(x, h)", "ignored += more")
+    init = (*_FIRST, "self.inner = Inner()")
+    return f"{own}\n\n" + _class("Model", numbered[:inner], "x", "h, ignored = self.first(x), []", init, then)
+
+
+_FIRST = (_linear("first"),)
+
+
+def _class(
+    name: str,
+    blocks: Sequence[tuple[int, str]],
+    inputs: str,
+    begins: str,
+    before: Sequence[str] = (),
+    then: Sequence[str] = (),
+) -> str:
+    first: dict[str, int] = {}
+    init, forward = [*before], [begins]
+    for number, block in blocks:
+        numbers = {"n": number, "m": first.setdefault(block, number)}
+        init += [line.format(**numbers) for line in BLOCKS[block].init]
+        forward += [line.format(**numbers) for line in BLOCKS[block].forward]
+    return "\n".join(
+        (
+            f"class {name}(nn.Module):",
+            "    def __init__(self):",
+            "        super().__init__()",
+            *(f"        {line}" for line in init),
+            "",
+            f"    def forward(self, {inputs}):",
+            *(f"        {line}" for line in (*forward, *then)),
+            "        return h, ignored",
+            "",
+        )
+    )

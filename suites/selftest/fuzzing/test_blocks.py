@@ -6,9 +6,9 @@ import unittest
 
 import torch
 
-from harness.fuzzing.ddp.blocks import BLOCKS
+from harness.fuzzing.blocks import BLOCKS
 from harness.fuzzing.ddp.program import DdpProgram, Step
-from harness.fuzzing.ddp.training import backward, batch, made, model_of
+from harness.fuzzing.training import backward, batch, made, model_of
 
 
 def lacks_gradients(name: str) -> bool:
