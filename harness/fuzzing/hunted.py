@@ -38,6 +38,7 @@ FUZZERS: dict[str, str] = {
     "collectives": "harness.fuzzing.collectives:CollectivePrograms",
     "ddp": "harness.fuzzing.ddp.hunted:DdpPrograms",
     "dtensor": "harness.fuzzing.dtensors.hunted:DTensorPrograms",
+    "fsdp": "harness.fuzzing.fsdp.hunted:FsdpPrograms",
     "steps": "harness.fuzzing.steps.hunted:StepPrograms",
     "stores": "harness.fuzzing.stores.hunted:StorePrograms",
 }

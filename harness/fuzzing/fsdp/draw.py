@@ -1,0 +1,78 @@
+"""Draws FSDP programs: a function of a seed; every value is one that FSDP documents to support."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import Any
+
+from harness.fuzzing.blocks import BLOCKS
+from harness.fuzzing.fsdp.program import DOUBLE, OPTIMIZERS, REFUSED, SUBMODULES, WAYS, FsdpProgram, Step
+
+#: The most blocks of a module and steps of a program.
+MAX_BLOCKS, MAX_STEPS = 5, 3
+#: The meshes of ranks in all: the last dimension shards, one before it replicates.
+MESHES = {size: ((size,), (size,), (1, size), (size, 1)) for size in (2, 3)} | {4: ((4,), (2, 2))}
+#: What gloo's ranks do not reduce where it is alone: "_chunk_cat expects non-empty tensor" (2.13).
+NOT_REDUCED = frozenset({"empty"})
+#: Precisions: of parameters and of the reduction; "" is that of the parameters.
+PRECISIONS = (("float32", ""), ("float32", "float64"), ("bfloat16", "float32"))
+
+
+def drawn(seed: int, world_size: int) -> FsdpProgram:
+    """The program of a seed for ``world_size`` ranks."""
+    choice = random.Random(seed)
+    mesh, options = choice.choice(MESHES[world_size]), dict[str, Any]()
+    names = sorted(set(BLOCKS) - REFUSED - NOT_REDUCED)
+    low = choice.random() < 0.3
+    if low:
+        names = [name for name in names if name not in DOUBLE]
+        options["dtype"], reduce = choice.choice(PRECISIONS)
+        options.update({"reduce": reduce} if reduce else {})
+    ignores = not low and choice.random() < 0.2
+    blocks = tuple(_block(choice, names, ignores) for _ in range(choice.randint(1, MAX_BLOCKS)))
+    inner = choice.choice((None, choice.randint(0, len(blocks) - 1)))
+    if choice.random() < 0.6:
+        numbers = [each for each in range(2, mesh[-1]) if mesh[-1] % each == 0]
+        options["reshard"] = choice.choice((True, False, *numbers))
+    if choice.random() < 0.15:
+        options["offload"] = True
+    if choice.random() < 0.2 and world_size != 3:
+        options["last_dim"] = True
+    optimizer = choice.choice(OPTIMIZERS[:2] if low else OPTIMIZERS)
+    steps = tuple(_step(choice) for _ in range(choice.randint(1, MAX_STEPS)))
+    if any(role == "ignored" for _, role in blocks):
+        steps = tuple(replace(each, clips=False) for each in steps)
+    steps = _restorable(optimizer, blocks, steps)
+    unit = inner is not None and choice.random() < 0.6
+    return FsdpProgram(mesh, blocks, inner, unit, tuple(sorted(options.items())), steps, optimizer)
+
+
+def _restorable(
+    optimizer: str, blocks: tuple[tuple[str, str], ...], steps: tuple[Step, ...]
+) -> tuple[Step, ...]:
+    """The steps without state dicts that torch 2.13 is known not to carry over.
+
+    Taking one before the first step advances Adam's step; a full one without tensors of an optimizer fails an
+    assertion ("Expected device to be set"); a full one has shared parameters of other shapes.
+    """
+    full = optimizer != "sgd" and not {"shared", "tied"} & {name for name, _ in blocks}
+    kept = [replace(step, restores="") if step.restores == "full" and not full else step for step in steps]
+    return (replace(kept[0], restores=""), *kept[1:])
+
+
+def _block(choice: random.Random, names: list[str], ignores: bool) -> tuple[str, str]:
+    name = choice.choice(names)
+    roles = ("", "unit", "unit", "ignored") if ignores else ("", "unit")
+    return name, choice.choice(roles) if name in SUBMODULES else ""
+
+
+def _step(choice: random.Random) -> Step:
+    return Step(
+        choice.choice((1, 1, 2, 3)),
+        choice.choice(WAYS),
+        choice.random() < 0.3,
+        choice.random() < 0.2,
+        choice.choice(("", "", "", "full", "sharded")),
+        choice.random() < 0.3,
+    )

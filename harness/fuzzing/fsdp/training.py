@@ -1,0 +1,206 @@
+"""Trains a module with FSDP2 in a rank, and in one process for all ranks; scripts contain this text.
+
+The reference runs each rank's batches through one module with that rank's buffers, in the precision of the
+policy, and averages the ranks' gradients. What a rank holds is compared with its rows of the reference, so
+that nothing is gathered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+import torch.distributed
+from torch import nn
+from torch.distributed.checkpoint.state_dict import StateDictOptions, get_state_dict, set_state_dict
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.fsdp import CPUOffloadPolicy, FSDPModule, MixedPrecisionPolicy, fully_shard
+from torch.distributed.tensor import DTensor, Shard
+
+from harness.fuzzing.training import State, backward, batch, difference, made, states
+
+# The number of the batch of a call without gradients.
+EVALUATION = 9
+# The limit of the gradients' norm, below what most are.
+LIMIT = 0.05
+# How far results may be off, relative and absolute, by the precision in which they are computed.
+TOLERANCES = {"float64": 1e-8, "float32": 1e-4, "bfloat16": 1e-1}
+# A step: batches, way, keeps, evaluates, restores, clips.
+Steps = Sequence[tuple[int, str, bool, bool, str, bool]]
+
+
+def mesh_of(shape: Sequence[int]) -> DeviceMesh:
+    """A mesh over all ranks, whose last dimension shards, and the one before it replicates."""
+    return init_device_mesh("cpu", tuple(shape), mesh_dim_names=("replicate", "shard")[-len(shape) :])
+
+
+def optimizer_of(module: nn.Module, name: str, foreach: bool) -> torch.optim.Optimizer:
+    """The optimizer of a name."""
+    parameters = [each for each in module.parameters() if each.requires_grad]
+    if name == "adam":
+        return torch.optim.AdamW(parameters, lr=0.1, eps=1e-2, foreach=foreach)
+    return torch.optim.SGD(parameters, lr=0.2, momentum=0.9 * (name == "momentum"), foreach=foreach)
+
+
+def sharded(
+    module: nn.Module, mesh: DeviceMesh, units: Sequence[str], ignored: Sequence[str], options: dict[str, Any]
+) -> FSDPModule:
+    """Shards the units of a module, and what is left of it, in place."""
+    rest = {each for name in ignored for each in module.get_submodule(name).parameters()}
+    given: dict[str, Any] = {"mesh": mesh, "ignored_params": rest} if rest else {"mesh": mesh}
+    if "reshard" in options:
+        given["reshard_after_forward"] = options["reshard"]
+    if "dtype" in options:
+        reduce = options.get("reduce")
+        given["mp_policy"] = MixedPrecisionPolicy(
+            getattr(torch, options["dtype"]), None if reduce is None else getattr(torch, reduce)
+        )
+    if options.get("offload"):
+        given["offload_policy"] = CPUOffloadPolicy(pin_memory=False)
+    if options.get("last_dim"):
+        given["shard_placement_fn"] = lambda parameter: Shard(parameter.ndim - 1)
+    wrapped: set[nn.Module] = set()
+    for name in units:
+        unit = module.get_submodule(name)
+        if unit not in wrapped:
+            wrapped.add(unit)
+            fully_shard(unit, **given)
+    return fully_shard(module, **given)
+
+
+def with_fsdp(
+    model: Callable[[], nn.Module],
+    mesh: DeviceMesh,
+    units: Sequence[str],
+    ignored: Sequence[str],
+    options: dict[str, Any],
+    steps: Steps,
+    optimizer: str,
+) -> Iterator[State]:
+    """Yields what this rank holds after each of its steps."""
+    rank = torch.distributed.get_rank()
+    module = made(model)
+    fsdp = sharded(module, mesh, units, ignored, options)
+    optim = optimizer_of(module, optimizer, not ignored)
+    for step, (batches, way, keeps, evaluates, restores, clips) in enumerate(steps):
+        if restores:
+            how = StateDictOptions(full_state_dict=restores == "full", strict=False)
+            own, optims = get_state_dict(module, optim, options=how)
+            module = emptied(made(model))
+            fsdp = sharded(module, mesh, units, ignored, options)
+            optim = optimizer_of(module, optimizer, not ignored)
+            set_state_dict(module, optim, model_state_dict=own, optim_state_dict=optims, options=how)
+        optim.zero_grad(set_to_none=not keeps)
+        if evaluates:
+            with torch.no_grad():
+                module(batch(rank, step, EVALUATION))
+        for number in range(batches):
+            last = number + 1 == batches
+            fsdp.set_is_last_backward(last)
+            fsdp.set_requires_gradient_sync(last or way == "each")
+            fsdp.set_reshard_after_backward(last or way != "kept")
+            backward(module, batch(rank, step, number))
+        for name in ignored:  # FSDP leaves them to the user
+            for parameter in module.get_submodule(name).parameters():
+                if parameter.grad is not None:
+                    torch.distributed.all_reduce(parameter.grad)
+                    parameter.grad /= torch.distributed.get_world_size()
+        if clips:
+            nn.utils.clip_grad_norm_([each for each in module.parameters() if each.requires_grad], LIMIT)
+        optim.step()
+        yield {name: local(value) for name, value in states(module).items()}
+
+
+def emptied(module: nn.Module) -> nn.Module:
+    """The module with zeros for parameters and ones for buffers, so that nothing is right by chance."""
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.zero_()
+        for buffer in module.buffers():
+            buffer.fill_(1)
+    return module
+
+
+def local(value: torch.Tensor | None) -> torch.Tensor | None:
+    """What this rank has of a tensor."""
+    return value.to_local() if isinstance(value, DTensor) else value
+
+
+def without_fsdp(
+    model: Callable[[], nn.Module],
+    world: int,
+    options: dict[str, Any],
+    steps: Steps,
+    optimizer: str,
+    ignored: Sequence[str] = (),
+) -> Iterator[list[State]]:
+    """Yields the states of all ranks after each step, in whole tensors."""
+    module = made(model)
+    buffers = [{name: each.clone() for name, each in module.named_buffers()} for _ in range(world)]
+    optim = optimizer_of(module, optimizer, not ignored)
+    dtype = getattr(torch, options.get("dtype", "float64"))
+    for step, (batches, _, keeps, evaluates, restores, clips) in enumerate(steps):
+        optim.zero_grad(set_to_none=not keeps or bool(restores))
+        for number in [EVALUATION] * evaluates + [*range(batches)]:
+            for rank in range(world):
+                module.load_state_dict(buffers[rank], strict=False)
+                low = made(model).to(dtype)
+                low.load_state_dict(module.state_dict())
+                x = batch(rank, step, number).to(dtype)
+                if number == EVALUATION:
+                    with torch.no_grad():
+                        low(x)
+                else:
+                    backward(low, x)
+                    add_gradients(module, low, world)
+                buffers[rank] = {name: each.clone() for name, each in low.named_buffers()}
+        if clips:
+            nn.utils.clip_grad_norm_([each for each in module.parameters() if each.requires_grad], LIMIT)
+        optim.step()
+        shared = states(module)
+        yield [{**shared, **{f"buffer {name}": each for name, each in own.items()}} for own in buffers]
+
+
+def add_gradients(module: nn.Module, low: nn.Module, world: int) -> None:
+    """Adds a rank's part of the mean of gradients, which were computed in a lower precision."""
+    for parameter, other in zip(module.parameters(), low.parameters(), strict=True):
+        if other.grad is not None:
+            part = other.grad.to(parameter.dtype) / world
+            parameter.grad = part if parameter.grad is None else parameter.grad + part
+
+
+def shard_of(value: torch.Tensor | None, last_dim: bool, rank: int, parts: int) -> torch.Tensor | None:
+    """A rank's part of a whole tensor."""
+    if value is None:
+        return None
+    dim = value.ndim - 1 if last_dim else 0
+    chunks = torch.chunk(value, parts, dim)
+    return chunks[rank] if rank < len(chunks) else value.narrow(dim, 0, 0)
+
+
+def check(
+    model: Callable[[], nn.Module],
+    shape: Sequence[int],
+    units: Sequence[str],
+    ignored: Sequence[str],
+    options: dict[str, Any],
+    steps: Steps,
+    optimizer: str,
+    mesh: DeviceMesh | None = None,
+) -> None:
+    """Trains in both ways in a rank; AssertionError where what it holds differs."""
+    if mesh is None:
+        mesh = mesh_of(shape)
+    found = list(with_fsdp(model, mesh, units, ignored, options, steps, optimizer))
+    rank, place, parts = mesh.get_rank(), mesh.get_local_rank(mesh.ndim - 1), mesh.size(mesh.ndim - 1)
+    expected = without_fsdp(model, mesh.size(), options, steps, optimizer, ignored)
+    tolerance = TOLERANCES[options.get("dtype", "float64")]
+    for step, (own, every) in enumerate(zip(found, expected, strict=True)):
+        assert own.keys() == every[rank].keys(), f"names: {[*own]} for {[*every[rank]]}"
+        for name, got in own.items():
+            whole = name.startswith("buffer ") or name.split(" ")[-1].rpartition(".")[0] in ignored
+            right = every[rank][name]
+            right = right if whole else shard_of(right, options.get("last_dim", False), place, parts)
+            text = difference(name, got, right, tolerance)
+            assert not text, f"{text}\nafter step {step}: {got}\nfor {right}"
