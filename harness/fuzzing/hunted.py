@@ -81,8 +81,7 @@ class Hunted(ABC, Generic[P]):
         """A script that needs torch alone (and numpy), which ends with exit code 0 if all is right.
 
         A fuzzer of this project's own code needs that, too. It ends by AssertionError where torch gives
-        something wrong; else as torch lets it end. It starts its
-        own ranks.
+        something wrong; else as torch lets it end. It starts its own ranks.
         """
 
     @abstractmethod
