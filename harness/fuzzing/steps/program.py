@@ -8,8 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from harness.errors import UsageError
-from harness.fuzzing.blocks import BLOCKS
-from harness.fuzzing.ddp.program import DdpProgram
+from harness.fuzzing.blocks import BLOCKS, model_source
 
 #: The most blocks of a module and calls of a step.
 MAX_BLOCKS, MAX_CALLS = 5, 5
@@ -65,7 +64,7 @@ class StepProgram:
     @property
     def source(self) -> str:
         """The class ``Model``."""
-        return DdpProgram(1, self.blocks, (("find_unused_parameters", True),), ()).source
+        return model_source(self.blocks)
 
 
 def drawn(choice: random.Random, world_size: int) -> StepProgram:

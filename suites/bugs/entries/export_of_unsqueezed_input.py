@@ -4,10 +4,10 @@ kind: internal assertion
 expected: The module is exported, or refused in words that say what it may not do.
 happens: IndexError: list index out of range, raised where the guards for the input's new dimensions are made.
 fails: internal assertion: IndexError: list index out of range
-since: 2.13
+since: 2.11
 reach: public API
 fuzzer: export
-upstream: none found
+upstream: pytorch/pytorch#198100 has the same IndexError by torch.compile, through an alias of the input
 who: Whoever exports a model whose forward calls unsqueeze_ on its input.
 seen: ^export: internal assertion: IndexError: list index out of range[^|]*\| [^|]*unsqueeze_\(
 """

@@ -4,7 +4,7 @@ kind: refused
 expected: The exported module gives what the module gives, as it does where it is exported with strict=False.
 happens: The call ends by RuntimeError: _checkpoint_context_fn, which the exported graph's node lacks.
 fails: refused: RuntimeError: _checkpoint_context_fn
-since: 2.13
+since: 2.11
 reach: public API
 fuzzer: export
 upstream: none found
