@@ -54,8 +54,8 @@ def _restorable(
     """The steps without state dicts that torch does not carry over, with FSDP or without it.
 
     One that is taken before the first step counts as a step of Adam's, and a full one of plain SGD is
-    refused: both are in the book of bugs. A full one of a module that is registered twice failed once, with other
-    shapes; nobody has found out yet whose fault that is.
+    refused: both are in the book of bugs. A full one of a module that is registered twice failed once, with
+    other shapes; nobody has found out yet whose fault that is.
     """
     full = optimizer != "sgd" and not {"shared", "tied"} & {name for name, _ in blocks}
     kept = [replace(step, restores="") if step.restores == "full" and not full else step for step in steps]
