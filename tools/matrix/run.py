@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -181,11 +182,22 @@ def _run_tests(environment: Environment, names: Sequence[str], directory: Path) 
     command = [str(environment.python), "run_tests.py", "--report-dir", str(directory), *names]
     found = runs.revision(TREE)
     try:
-        done = subprocess.run(command, cwd=TREE, env=environment.variables(os.environ), check=False)
+        code = ran(command, environment.variables(os.environ))
     finally:
         runs.note_revision(directory, found)
-    known = {code.value for code in ExitCode}
-    return ExitCode(done.returncode) if done.returncode in known else ExitCode.BROKEN
+    known = {each.value for each in ExitCode}
+    return ExitCode(code) if code in known else ExitCode.BROKEN
+
+
+def ran(command: Sequence[str], variables: Mapping[str, str]) -> int:
+    """Runs a command to its end and returns its exit code; an interrupt ends it by SIGTERM, and is raised."""
+    with subprocess.Popen(command, cwd=TREE, env=variables) as process:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            process.terminate()  # the run writes what it has; a second interrupt does not wait for that
+            process.wait()
+            raise
 
 
 # -- showing
@@ -219,4 +231,5 @@ def _show(cache: Path, *, readme: bool) -> ExitCode:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what a CI system sends
     sys.exit(main())

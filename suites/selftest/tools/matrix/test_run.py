@@ -73,15 +73,15 @@ class Main(unittest.TestCase):
         def made(*_: object) -> Environment:
             return Environment(Path("/e"))
 
-        def ran(command: list[str], **_: object) -> mock.Mock:
+        def ran(command: list[str], variables: object) -> int:
             self.commands.append(command)
-            return mock.Mock(returncode=next(left))
+            return next(left)
 
         with (
             mock.patch.object(environments, "make", made),
             mock.patch.object(run, "_found", return_value=[NEW]),
             mock.patch.object(runs, "revision", return_value="0123abc"),
-            mock.patch.object(subprocess, "run", ran),
+            mock.patch.object(run, "ran", ran),
         ):
             return self.call(*arguments)[0]
 
@@ -144,6 +144,30 @@ class Main(unittest.TestCase):
         self.assertEqual((tree / "README.rst").read_text(), "x\n")
         readme = (run.TREE / "README.rst").read_text(encoding="utf-8")
         self.assertEqual(readme.count(".. matrix begins\n"), 1)
+
+    def test_terminated(self) -> None:
+        """SIGTERM ends the tool once the run has ended, to which it is passed on."""
+        script = self.cache / "run_tests.py"
+        script.write_text(
+            "import signal, sys\n"
+            "signal.signal(signal.SIGTERM, lambda *_: (print('written'), sys.exit(0)))\n"
+            "print('runs', flush=True)\n"
+            "signal.pause()\n"
+        )
+        tool = (
+            "import os, signal, sys; from tools.matrix import run\n"
+            "signal.signal(signal.SIGTERM, signal.default_int_handler)\n"
+            "try: run.ran([sys.executable, sys.argv[1]], os.environ)\n"
+            "except KeyboardInterrupt: print('interrupted')\n"
+        )
+        words = [sys.executable, "-c", tool, str(script)]
+        with subprocess.Popen(words, cwd=run.TREE, stdout=subprocess.PIPE, text=True) as process:
+            self.addCleanup(process.kill)
+            assert process.stdout is not None
+            self.assertEqual(process.stdout.readline(), "runs\n")
+            process.terminate()
+            self.assertEqual(process.stdout.read().split(), ["written", "interrupted"])
+        self.assertEqual(process.returncode, 0)
 
     def test_help(self) -> None:
         """``--help`` starts by its path, from any directory."""
