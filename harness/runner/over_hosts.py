@@ -6,6 +6,7 @@ import contextlib
 import os
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -23,6 +24,9 @@ from harness.settings import EnvVar
 ARRIVAL_S = 120.0
 # Seconds for this host's own agent to end when the run is over.
 _END_S = 5.0
+# The command of an agent, and the directory from which the library is imported.
+_AGENT = (sys.executable, "-m", "harness.agent")
+_LIBRARY = str(Path(__file__).resolve().parents[2])
 
 
 def over_hosts(hosts: str, run: Callable[[], int]) -> int:
@@ -52,7 +56,15 @@ def _key_file(role: Role) -> str:
 
 
 def _become_agent(words: list[str]) -> None:
-    os.execv(sys.executable, [sys.executable, "-m", "harness.agent", *words])
+    os.execve(sys.executable, [*_AGENT, *words], _environment())
+
+
+def _environment() -> dict[str, str]:
+    """This process's variables, by which a new interpreter finds the library where it is not installed."""
+    found = dict(os.environ)
+    if sysconfig.get_path("purelib") != _LIBRARY:
+        found["PYTHONPATH"] = os.pathsep.join(filter(None, (found.get("PYTHONPATH"), _LIBRARY)))
+    return found
 
 
 @contextlib.contextmanager
@@ -89,16 +101,9 @@ def _with_agents(role: Role, engine: str, secret: bytes, key_files: Sequence[str
     key_file = key_files[0]
     with AgentRegistry(role.address, role.port, secret, versions(Path.cwd()), _say) as registry:
         agent = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "harness.agent",
-                f"{_dialled(role.address)}:{registry.port}",
-                "--own",
-                *key_files,
-            ],
+            [*_AGENT, f"{_dialled(role.address)}:{registry.port}", "--own", *key_files],
             stdin=subprocess.DEVNULL,
-            env={**os.environ, EnvVar.KEY_FILE: key_file, EnvVar.KEY: ""},
+            env={**_environment(), EnvVar.KEY_FILE: key_file, EnvVar.KEY: ""},
         )
         try:
             hosts = registry.wait_for(role.count, ARRIVAL_S, lambda: _still_runs(agent))

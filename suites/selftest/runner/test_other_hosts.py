@@ -26,7 +26,7 @@ from harness.runner.unit import Demand, of_id
 from harness.runner.workers import Workers
 from harness.settings import EnvVar
 from harness.targets.device_set import DeviceSet
-from suites.selftest.hosts.loopback import Loopback
+from suites.selftest.hosts.loopback import TREE, Loopback
 from suites.selftest.runner.runs import PATIENCE_S, Finished, RunnerCase
 
 # The first test on the other host and one on this host wait for each other; what the first does then follows.
@@ -68,7 +68,7 @@ class SharedRunCase(RunnerCase):
         agent = subprocess.Popen(
             [sys.executable, "-m", "harness.agent", *words],
             cwd=self.directory,
-            env={**self.environ(**variables), "HOSTNAME": "other", **own},
+            env={**self.environ(**variables), "HOSTNAME": "other", "PYTHONPATH": str(TREE), **own},
             stderr=subprocess.DEVNULL,
         )
         self.addCleanup(agent.wait)

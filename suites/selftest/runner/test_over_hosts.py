@@ -129,11 +129,12 @@ class OverHostsTest(unittest.TestCase):
             "MASTER_ADDR": "n1",
             "MASTER_PORT": "5",
         }
-        become = mock.patch.object(os, "execv", side_effect=SystemExit)
-        with mock.patch.dict(os.environ, slurm), become as execv, self.assertRaises(SystemExit):
+        become = mock.patch.object(os, "execve", side_effect=SystemExit)
+        with mock.patch.dict(os.environ, slurm), become as execve, self.assertRaises(SystemExit):
             over_hosts.over_hosts("slurm", lambda: 0)
-        words = execv.call_args.args[1]
+        _, words, variables = execve.call_args.args
         self.assertEqual(words[1:4], ["-m", "harness.agent", "n1:5"])
+        self.assertIn(str(TREE), variables["PYTHONPATH"].split(os.pathsep))
         self.assertIn("slurm-5.", words[words.index("--key-file") + 1])
 
 
