@@ -109,7 +109,7 @@ def test_skip():
     assert 0
 
 @pytest.mark.ranks(2)
-@harness.requires_nccl()
+@harness.skip_if_lt_x_gpu(1000)
 def test_requirement():
     assert 0
 

@@ -7,6 +7,7 @@ import io
 import itertools
 import tempfile
 import unittest
+import warnings
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
@@ -176,9 +177,13 @@ class ToolTest(unittest.TestCase):
         self.file = Path(directory.name) / "splits.json"
 
     def run_tool(self, *arguments: str) -> tuple[int, str, str]:
-        """Runs the tool; returns the exit code and what it wrote to standard output and error."""
+        """Runs the tool; returns the exit code and what it wrote to standard output and error.
+
+        Warnings of torch are not the tool's: which there are depends on Python's release.
+        """
         out, err = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             code = draw_splits.main(arguments)
         return code, out.getvalue(), err.getvalue()
 
