@@ -1,0 +1,49 @@
+"""``RandomProgramsCase``: what a fuzzer draws runs rightly, or fails in a way that is in the book."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+from harness import TestCase, environment
+from harness.fuzzing.hunted import Hunted, Rejected
+from harness.fuzzing.player import played, quiet_environment, smallest
+from harness.fuzzing.signature import Failure, Signature
+from harness.hypothesis_examples import wanted
+from suites.bugs.book import known
+
+
+class RandomProgramsCase(TestCase):
+    """Plays programs on ranks, which are replaced after one that fails."""
+
+    def check_programs(self, fuzzer: Hunted[Any], drawn: Callable[[int], Any], examples: int) -> None:
+        """Fail for a program that fails and is not in the book, and where as many are rejected as are played.
+
+        ``drawn`` gives the program of a seed. There are ``examples`` programs, always the same; with
+        ``HARNESS_EXAMPLES`` so many, which are others each time.
+        """
+        count, rejected = wanted(examples), 0
+        asked = environment.settings().examples is not None
+        seeds = random.SystemRandom() if asked else random.Random(0)
+        with quiet_environment():
+            for _ in range(count):
+                program = drawn(seeds.getrandbits(48))
+                try:
+                    failure = played(fuzzer, program)
+                except Rejected:
+                    rejected += 1
+                    continue
+                if failure is not None and not known(_signature(fuzzer, program, failure)):
+                    self._check_smallest(fuzzer, program, failure)
+        self.assertLess(rejected, count / 2)
+
+    def _check_smallest(self, fuzzer: Hunted[Any], program: Any, failure: Failure) -> None:
+        """Fail unless the smallest program that fails in this way is in the book."""
+        program = smallest(fuzzer, program, failure)
+        signature = _signature(fuzzer, program, failure)
+        self.assertIsNotNone(known(signature), f"not in the book: {signature}\n{fuzzer.script(program)}")
+
+
+def _signature(fuzzer: Hunted[Any], program: Any, failure: Failure) -> str:
+    return str(Signature(fuzzer.name, failure, fuzzer.structure(program)))
