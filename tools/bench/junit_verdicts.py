@@ -19,8 +19,6 @@ FILE = "the file"
 _ORDER = (SKIPPED, PASSED, NOT_PASSED)
 # The type that pytest gives to a skipped entry where the test failed as expected.
 _EXPECTED_FAILURE = "pytest.xfail"
-# The test as which run_tests.py reports a module that cannot be imported; no function can have this name.
-_IMPORT = "import"
 
 
 def read(path: Path, stem: str) -> dict[str, str]:
@@ -61,8 +59,9 @@ def named(classname: str, name: str, stem: str) -> str:
     """The test's name as in pytest's ids, after the file's; ``FILE`` for an entry about the whole file."""
     parts = classname.split(".")
     if stem in parts:
-        inner = parts[parts.index(stem) + 1 :]
-        return "::".join([*inner, name]) if inner or name != _IMPORT else FILE
+        # run_tests.py reports a module by its own name alone, which stands for the class, too.
+        whole = parts == [stem] and name == stem
+        return FILE if whole else "::".join([*parts[parts.index(stem) + 1 :], name])
     whole = not classname and name.split(".")[-1] == stem
     return FILE if whole or name == stem else "::".join([*filter(None, parts), name])
 

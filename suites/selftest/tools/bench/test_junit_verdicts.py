@@ -115,7 +115,9 @@ class NamesTest(unittest.TestCase):
             ("test_a.Outer.Inner", "test_x"): "Outer::Inner::test_x",
             ("test.test_a", "test_x[a.b]"): "test_x[a.b]",
             ("", "test.inner.test_a"): FILE,
-            ("inner.test_a", "import"): FILE,
+            ("test_a", "test_a"): FILE,
+            ("inner", "test_a"): FILE,
+            ("inner.test_a", "test_a"): "test_a",
             ("other.Case", "test_x"): "other::Case::test_x",
         }
         for (classname, name), expected in table.items():
