@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import unittest
 
 from harness.fuzzing.dtensors.program import DTensorProgram, Input, Statement
 from harness.fuzzing.dtensors.source import source_of
+from suites.selftest.fuzzing.scripts import alone, ended
 
 PROGRAM = DTensorProgram(
     (2,),
@@ -19,17 +18,12 @@ PROGRAM = DTensorProgram(
 FAULT = "value.redistribute(placements=placements)"
 
 
-def ended(script: str) -> subprocess.CompletedProcess[str]:
-    """The end of a script in an interpreter of its own."""
-    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-
-
 class SourceTest(unittest.TestCase):
     def test_script(self) -> None:
         """It passes as it is; with a fault in the redistribution it fails and says where."""
         script = source_of(PROGRAM)
         self.assertNotIn("harness", script)
-        right, wrong = ended(script), ended(script.replace(FAULT, f"{FAULT} * 2"))
+        right, wrong = alone(script), ended(script.replace(FAULT, f"{FAULT} * 2"))
         self.assertEqual(right.returncode, 0, right.stderr)
         self.assertEqual(wrong.returncode, 1)
         self.assertIn("AssertionError: value of v3 differs", wrong.stderr)

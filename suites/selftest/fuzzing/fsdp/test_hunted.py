@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import subprocess
-import sys
 import unittest
 
 from harness.fuzzing.fsdp.hunted import WORLD_SIZES, FsdpPrograms
 from harness.fuzzing.fsdp.program import FsdpProgram, Step
+from suites.selftest.fuzzing.scripts import alone, ended
 
 STEPS = (Step(2, "kept"), Step(1, restores="sharded", clips=True))
 BLOCKS = (("odd", "unit"), ("buffer", ""))
@@ -43,22 +42,17 @@ class HuntedTest(unittest.TestCase):
         """The script passes as it is."""
         script = FsdpPrograms().script(PROGRAM)
         self.assertNotIn("harness", script)
-        self.assertEqual(ended(script), (0, ""))
+        done = alone(script)
+        self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_faults(self) -> None:
         """With a fault of FSDP the script names what is wrong."""
         script = FsdpPrograms().script(PROGRAM)
         for fault, text in FAULTS.items():
             with self.subTest(fault):
-                code, said = ended(script.replace(PLACE, f"            {fault}\n{PLACE}"))
-                self.assertEqual(code, 1)
-                self.assertIn(f"AssertionError: {text}", said)
-
-
-def ended(script: str) -> tuple[int, str]:
-    """The exit code of a script, and what it says if that is not 0."""
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    return done.returncode, done.stderr if done.returncode else ""
+                done = ended(script.replace(PLACE, f"            {fault}\n{PLACE}"))
+                self.assertEqual(done.returncode, 1)
+                self.assertIn(f"AssertionError: {text}", done.stderr)
 
 
 if __name__ == "__main__":
