@@ -29,6 +29,11 @@ def show_users_frames(error: BaseException, assertion: type[BaseException] = Ass
         )  # an exception that is a frozen dataclass allows nothing else
 
 
+def has_users_frames(error: BaseException) -> bool:
+    """Whether any frame of the exception's own traceback is the user's, or of a library of his."""
+    return any(not _is_machinery(entry) for entry in _entries(error.__traceback__))
+
+
 def _users_frames(trace: TracebackType | None, *, to_the_end: bool) -> TracebackType | None:
     entries = list(_entries(trace))
     users = [not _is_machinery(entry) for entry in entries]

@@ -11,8 +11,8 @@ from typing import Any, TypeVar, overload
 import torch
 import torch.distributed as dist
 
+from harness.cases import backend_names
 from harness.cases.defaults import accelerator, backend_for, use_device
-from harness.errors import UsageError
 from harness.ranks.process_groups import live_groups
 from harness.requirements import probe
 
@@ -83,10 +83,8 @@ def check_backend(backend: str, world_size: int) -> None:
 
     UsageError where torch knows no such backend, SkipTest where this build lacks it or it needs more devices.
     """
-    for name in _backend_names(backend):
-        if name not in dist.Backend.backend_list:
-            known = ", ".join(sorted(set(dist.Backend.backend_list) - {"undefined"}))
-            raise UsageError(f"torch knows no process group backend {name!r}; it knows {known}")
+    backend_names.check_in_rank(backend)
+    for name in backend_names.names(backend):
         if name not in probe().backends:
             raise unittest.SkipTest(f"this build of torch has no backend {name!r}")
         kind, count = accelerator()
@@ -100,7 +98,7 @@ def bound_device(backend: str, device_type: str, rank: int, *, eager_init: bool)
     Returns the device that the process group is bound to at once, or None for a later binding.
     """
     kind, count = accelerator()
-    if count == 0 or backend_for(kind) not in _backend_names(backend):
+    if count == 0 or backend_for(kind) not in backend_names.names(backend):
         return None
     use_device(rank % count)
     return torch.device(device_type, rank % count) if eager_init else None
@@ -113,7 +111,3 @@ def meet(device_type: str, device_id: int | None) -> None:
         return
     own = torch.get_device_module(device_type).current_device() if device_id is None else device_id
     dist.barrier(device_ids=[own])
-
-
-def _backend_names(backend: str) -> tuple[str, ...]:
-    return tuple(part.rpartition(":")[2].strip().lower() for part in backend.split(","))

@@ -13,7 +13,7 @@ from collections.abc import Hashable
 from datetime import timedelta
 from typing import Any, ClassVar
 
-from harness.cases import defaults
+from harness.cases import backend_names, defaults
 from harness.cases.multiprocess import MultiProcessTestCase, RankOrchestration
 from harness.ranks import rendezvous
 from harness.ranks.processes.channel import RankChannel
@@ -105,6 +105,8 @@ class ContinuousOrchestration(RankOrchestration):
 
     def _check_backend(self) -> None:
         name = class_value(type(self), "backend_str")
+        if isinstance(name, str) and _is_ours(type(self)._init_pg):
+            backend_names.check_in_parent(name)
         if name in _KNOWN_BACKENDS and name not in probe().backends:
             raise unittest.SkipTest(f"backend {name!r} is not available")
 
@@ -179,10 +181,14 @@ def maker_of_group(cls: type[ContinuousOrchestration]) -> tuple[str, str]:
 
     Classes with the same answer may share a group.
     """
-    makers: list[Any] = [cls._init_pg, cls.opts]
-    if all(maker.__module__.partition(".")[0] == __name__.partition(".")[0] for maker in makers):
+    if _is_ours(cls._init_pg) and _is_ours(cls.opts):
         return (cls._init_pg.__module__, cls._init_pg.__qualname__)
     return (cls.__module__, cls.__qualname__)
+
+
+def _is_ours(maker: Any) -> bool:
+    """Whether a method is this library's, and no class of a user has overridden it."""
+    return bool(maker.__module__.partition(".")[0] == __name__.partition(".")[0])
 
 
 def class_value(cls: type, name: str) -> Any:

@@ -23,7 +23,7 @@ from torch.distributed.tensor import DTensor
 from torch.distributed.tensor._sharding_prop import ShardingPropagator
 from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
 
-from harness.cases import comms, defaults, meshes, subtests
+from harness.cases import backend_names, comms, defaults, meshes, subtests
 from harness.cases.comms import with_comms
 from harness.cases.continuous import (
     UNSET,
@@ -166,6 +166,8 @@ class DTensorTestBase(LocalRanks, DTensorTestMixin, MultiProcessTestCase):
     def setUp(self) -> None:
         """Starts the ranks."""
         super().setUp()
+        if isinstance(said := getattr(type(self), "backend", None), str):
+            backend_names.check_in_parent(said)
         self._spawn_processes()
 
     def init_pg(self, eager_init: bool, backend: str | None = None) -> None:

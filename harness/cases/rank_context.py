@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from harness.cases import backend_names
 from harness.errors import UsageError
 from harness.ranks import rendezvous
 
@@ -46,13 +47,15 @@ class RankContext:
         """Makes the default process group of all ranks, at their meeting place, ``file_name`` on one host.
 
         For a test whose mark says ``backend=None``; otherwise the group is there when the test begins.
-        ``options`` are those of ``torch.distributed.init_process_group``. UsageError where the backend is for
-        an accelerator, and there is none.
+        ``options`` are those of ``torch.distributed.init_process_group``. UsageError where torch knows
+        no such backend, and where it is for an accelerator, and there is none.
         """
         import torch
         import torch.distributed as dist
 
         backend = backend or self.backend
+        if backend is not None:
+            backend_names.check_in_rank(backend)
         device = self._device_for(backend)
         if device.type != "cpu":
             if not torch.get_device_module(device.type).device_count():

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness import pytest_outcomes
-from harness.cases import verdict
+from harness.cases import backend_names, verdict
 from harness.cases.distributed import DistributedTestBase
 from harness.cases.fixture_values import decoded, encoded
 from harness.cases.rank_context import RankContext
@@ -57,10 +57,21 @@ class RanksMark:
             raise UsageError(f"{_form(args, kwargs)}: the number of ranks is 1 or more; write {_USAGE}")
         if mark.mode is not None and mark.mode not in _MODES:
             raise UsageError(f"{_form(args, kwargs)}: mode is one of {', '.join(_MODES)}")
+        if mark.backend is not None:
+            _check_backend(mark.backend, _form(args, kwargs))
         return mark
 
 
 _USAGE = "@pytest.mark.ranks(4), or @pytest.mark.ranks(4, backend=None, mode='pooled')"
+
+
+def _check_backend(backend: object, form: str) -> None:
+    if not isinstance(backend, str):
+        raise UsageError(f"{form}: backend is a name; write {_USAGE}")
+    try:
+        backend_names.check_in_parent(backend)
+    except UsageError as error:
+        raise UsageError(f"{form}: {error}") from None
 
 
 def _form(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:

@@ -6,9 +6,9 @@ import pickle
 import traceback
 
 from harness import pytest_outcomes
-from harness.errors import MethodNotRun
+from harness.errors import MethodNotRun, UsageError
 from harness.outcomes import ErrorInfo
-from harness.tracebacks import show_users_frames
+from harness.tracebacks import has_users_frames, show_users_frames
 
 # Long enough for any diff that a person reads, short enough that those of 32 ranks fit a terminal's
 # scrollback and a report.
@@ -21,12 +21,14 @@ PICKLE_BYTES = 256 * 1024
 def capture(error: BaseException, assertion: type[BaseException] = AssertionError) -> ErrorInfo:
     """The exception's type, message, traceback with causes and groups, and its pickle if it has one.
 
-    Its own tracebacks are cut down to the user's frames, and left out where the harness raised it of a method
-    that did not run. What ``pytest.fail`` raises counts as an assertion.
+    Its own tracebacks are cut down to the user's frames. They are left out where the harness raised it of a
+    method that did not run, or of a mistake that no line of the test makes.
+    What ``pytest.fail`` raises counts as an assertion.
     Never raises: where the exception's ``str`` or ``__reduce__`` fails, that part is replaced or left out.
     """
     show_users_frames(error, assertion)
-    if isinstance(error, MethodNotRun):
+    mistake = isinstance(error, UsageError) and not has_users_frames(error)
+    if mistake or isinstance(error, MethodNotRun):
         error.__traceback__ = None
     return ErrorInfo(
         type_name=_type_name(type(error)),

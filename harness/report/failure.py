@@ -106,7 +106,12 @@ def _root_cause(outcome: TestOutcome, root: RankOutcome | None) -> list[str]:
     if not lines or root.error is not None:
         lines.append(f"{'at first' if lines else 'cause'}: {_described(outcome, root)}")
     error = root.error if root.error is not None else _error_shown_nowhere(outcome, root)
-    return lines + _indented(error.traceback if error is not None else "")
+    return lines + _indented("" if error is None or _said_by(lines[-1:], error) else error.traceback)
+
+
+def _said_by(lines: Sequence[str], error: ErrorInfo) -> bool:
+    """Whether the lines have all that is to be said of an error without frames."""
+    return error.traceback.strip() == error.headline and any(error.headline in line for line in lines)
 
 
 def _error_shown_nowhere(outcome: TestOutcome, root: RankOutcome) -> ErrorInfo | None:

@@ -8,7 +8,7 @@ import unittest
 from collections.abc import Callable
 from typing import Any
 
-from harness.tracebacks import show_users_frames
+from harness.tracebacks import has_users_frames, show_users_frames
 
 # The globals of a module of each kind, by the letter that begins its functions' names.
 MODULES: dict[str, dict[str, Any]] = {
@@ -81,6 +81,14 @@ class FramesTest(unittest.TestCase):
             with self.subTest(names):
                 self.check(raised(names, ValueError()), error)
                 self.check(raised(names, AssertionError()), assertion)
+
+    def test_has_frames(self) -> None:
+        """A frame of the user or of a library that he uses counts, anywhere; others do not."""
+        for names, expected in (("m1 h1 u1 h2", True), ("m1 t1 h1", True), ("m1 h1 h2", False)):
+            with self.subTest(names):
+                error = raised(names, ValueError())
+                self.assertEqual(has_users_frames(error), expected)
+        self.assertFalse(has_users_frames(ValueError()))
 
     def test_own_failure(self) -> None:
         """The case's own ``failureException`` decides what an assertion is."""

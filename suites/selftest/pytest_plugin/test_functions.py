@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import textwrap
@@ -161,6 +162,14 @@ def test_subtests(rank_context, subtests):
 def test_wrong_mark():
     pass
 
+@pytest.mark.ranks(2, backend="glo")
+def test_mistyped_backend():
+    pass
+
+@pytest.mark.ranks(2, backend="nccl")
+def test_no_gpu():
+    pass
+
 def test_no_mark(rank_context):
     pass
 
@@ -221,6 +230,8 @@ OUTCOMES = {
     "test_patches[1]": "passed",
     "test_patches[2]": "passed",
     "test_wrong_mark": "failed",
+    "test_mistyped_backend": "failed",
+    "test_no_gpu": "failed",
     "test_no_mark": "error",
     "test_fixture_of_ranks": "error",
     "test_of_a_case": "failed",
@@ -234,6 +245,7 @@ ERRORS = (
     "ranks cannot have pytest's 'recwarn', which acts in pytest's own process: warnings.catch_warnings(",
     "ranks cannot have pytest's 'request', which acts in pytest's own process: a fixture that returns",
     "@pytest.mark.ranks('two'): the number of ranks is 1 or more; write @pytest.mark.ranks(4)",
+    "@pytest.mark.ranks(2, backend='glo'): torch knows no process group backend 'glo'; did you mean gloo?",
     "rank_context is what a rank knows: put @pytest.mark.ranks(N) on the test",
     "rank_context.rank is not known in a fixture: fixtures are set up once, in pytest's process,",
     "the mark ranks is for test functions; a TestCase derives from harness.MultiProcessTestCase",
@@ -269,6 +281,9 @@ class FunctionTest(PytestCase):
             self.assertIn(text, run.out)
         self.assertIn("cause: rank 1 failed: AssertionError: assert [1, 2, 4] == [1, 2, 3]", run.out)
         self.assertIn("At index 2 diff: 4 != 3", run.out)
+        (no_gpu,) = re.findall(r"(?ms)^_+ test_no_gpu _+\n(.*?)^_{5}", run.out)
+        self.assertRegex(no_gpu, r"\A.*: error .*\ncause: rank . raised: \S+: backend 'nccl' needs a device")
+        self.assertNotIn("Traceback", no_gpu)
         self.assertIn("printed by 1", sections(run.out, "Captured stdout of rank 1 call"))
         self.assertIn("rank 1 never came to barrier #1", run.out)
         self.assertRegex(run.out, r"reproduce: python -m pytest test_it.py::test_fail ")
@@ -309,7 +324,7 @@ class FunctionTest(PytestCase):
         found = {record["id"].rpartition(".")[2]: record for record in records}
         words = {"expected failure": "skipped", "timed out": "failed"}
         statuses = {name: words.get(r["status"], r["status"]) for name, r in found.items()}
-        errors = dict.fromkeys(("test_async", "test_other_class", "test_no_copy"), "error")
+        errors = dict.fromkeys(("test_async", "test_no_gpu", "test_other_class", "test_no_copy"), "error")
         self.assertEqual(statuses, {**OUTCOMES, **errors}, done.stdout)
         self.assertEqual(len(found["test_fail"]["ranks"]), 2)
 

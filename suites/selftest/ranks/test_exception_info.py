@@ -10,7 +10,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from harness.errors import MethodNotRun
+from harness.cases import backend_names
+from harness.errors import MethodNotRun, UsageError
 from harness.ranks.exception_info import MESSAGE_CHARS, PICKLE_BYTES, TRACEBACK_CHARS, capture, cut
 from suites.selftest.properties import given
 
@@ -50,6 +51,17 @@ class CaptureTest(unittest.TestCase):
         """What the harness says of a method that did not run comes without its own and unittest's frames."""
         info = capture(raised(MethodNotRun("returned a coroutine")))
         self.assertEqual(info.traceback, "harness.errors.MethodNotRun: returned a coroutine")
+
+    def test_mistake(self) -> None:
+        """A mistake that no line of the test makes comes without frames; any other has the line."""
+        try:
+            backend_names.check_in_rank("pigeon")
+        except UsageError as error:
+            users = capture(error)
+            assert error.__traceback__ is not None
+            ours = capture(error.with_traceback(error.__traceback__.tb_next))
+        self.assertIn("test_exception_info.py", users.traceback)
+        self.assertEqual(ours.traceback, f"harness.errors.UsageError: {ours.message}")
 
     def test_plain(self) -> None:
         """It keeps the type, the message, the traceback with the line, and the pickled exception."""

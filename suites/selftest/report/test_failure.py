@@ -49,6 +49,15 @@ class OrdinaryFailureTest(unittest.TestCase):
         self.assertEqual(said.count("Traceback"), 1)
         self.assertNotIn("meanwhile", said)
 
+    def test_error_without_frames(self) -> None:
+        """An error of one line, of which there are no frames, stands in the line of the cause alone."""
+        for message, times in (("write 4", 1), ("write 4\nor 5", 2)):
+            with self.subTest(message):
+                error = ErrorInfo("UsageError", message, f"UsageError: {message}\n")
+                said = text(*(failing(r, order=r, error=error) for r in range(2)))
+                self.assertIn("cause: rank 0 raised: UsageError: write 4 (the same on ranks 0, 1)", said)
+                self.assertEqual(said.count("UsageError"), times, said)
+
     def test_other_errors_are_shortened(self) -> None:
         said = text(failing(0), *(failing(r, order=r, error=LOST_PEER) for r in (1, 2)))
         self.assertIn(
