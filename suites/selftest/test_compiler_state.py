@@ -11,7 +11,7 @@ from unittest import mock
 import torch
 import torch._dynamo
 
-from harness.compiler_state import reset_compiler, reset_if_used, uncompiled
+from harness.compiler_state import leave_guards_untimed, reset_compiler, reset_if_used, uncompiled
 
 
 class Compiler:
@@ -67,6 +67,38 @@ class ResetTest(unittest.TestCase):
             reset_if_used()
             self.assertNotIn("torch._dynamo", sys.modules)
         self.assertFalse(self.compiles_again())
+
+
+class GuardsTest(unittest.TestCase):
+    """What dynamo does with the guards of a compiled function besides checking them."""
+
+    def setUp(self) -> None:
+        reset_compiler()
+        self.addCleanup(reset_compiler)
+
+    def test_untimed(self) -> None:
+        """A compiled function is not timed, and its guards hold: another dtype is another graph."""
+        with mock.patch.object(torch._dynamo.guards, "profile_guard_manager", return_value=0.0) as timed:
+            self.assertEqual(self.graphs_of_two_dtypes(), 2)
+            self.assertEqual(timed.call_count, 2)
+            leave_guards_untimed()
+            reset_compiler()
+            self.assertEqual(self.graphs_of_two_dtypes(), 2)
+            self.assertEqual(timed.call_count, 2)
+
+    def graphs_of_two_dtypes(self) -> int:
+        compiler = Compiler()
+        compiled = torch.compile(lambda x: x + 1, backend=compiler)
+        for tensor in (torch.ones(2), torch.ones(2).double(), torch.ones(2)):
+            compiled(tensor)
+        return len(compiler.graphs)
+
+    def test_a_torch_that_times_nothing(self) -> None:
+        """Where torch has no such function there is nothing to leave out."""
+        with mock.patch.object(torch._dynamo.guards, "profile_guard_manager"):
+            del torch._dynamo.guards.profile_guard_manager
+            leave_guards_untimed()
+            self.assertFalse(hasattr(torch._dynamo.guards, "profile_guard_manager"))
 
 
 class UncompiledTest(unittest.TestCase):

@@ -14,6 +14,7 @@ import importlib.util
 import sys
 from collections.abc import Iterable
 
+from harness import compiler_state
 from harness.communication.warm_up import prepare_forks
 
 # Modules that import all the others, by the part of the compiler that needs them. Found by comparing
@@ -96,16 +97,17 @@ def import_modules(names: Iterable[str]) -> None:
 def preload_compiler() -> None:
     """Imports what compiling needs; to be called at the top of a module whose tests compile.
 
-    Runs no operator and starts neither a thread nor a process, so this process can still be forked. It takes
-    about a second, once; importing ``harness.cases.dynamo`` does it. Modules that this version of torch does
-    not have are left out. Each rank would otherwise import them at its first compile
-    (pytorch/pytorch#149872).
+    From then on dynamo times no guards (``compiler_state.leave_guards_untimed``). Runs no operator and starts
+    neither a thread nor a process, so this process can still be forked. It takes about a second, once;
+    importing ``harness.cases.dynamo`` does it. Modules that this version of torch does not have are left out.
+    Each rank would otherwise import them at its first compile (pytorch/pytorch#149872).
     """
     import torch.compiler
 
     for name in (*TRACING, *AOT, *INDUCTOR):
         if name not in sys.modules and exists(name):
             importlib.import_module(name)
+    compiler_state.leave_guards_untimed()
     torch.compiler.list_backends()  # the first look-up of a backend's name imports all of them
 
 

@@ -57,7 +57,8 @@ before = in_a_fork()
 with Noted():
     preload_compiler()
 forkable = fork_safety.fork_keeps_all_threads()
-told = {"operators": Noted.operators, "children": posix.children(), "forkable": forkable}
+timed = torch._dynamo.guards.profile_guard_manager.__module__
+told = {"operators": Noted.operators, "children": posix.children(), "forkable": forkable, "timed": timed}
 print(json.dumps({"before": before, "after": in_a_fork(), **told}))
 """
 # Modules that a first compile may still import: another version of torch has a few that the lists lack.
@@ -96,6 +97,10 @@ class PreloadTest(unittest.TestCase):
         self.assertEqual(self.told["operators"], [])
         self.assertEqual(self.told["children"], [])
         self.assertTrue(self.told["forkable"])
+
+    def test_guards_are_not_timed(self) -> None:
+        """What dynamo times the guards of a compiled function by is the harness's, which does nothing."""
+        self.assertEqual(self.told["timed"], "harness.compiler_state")
 
 
 class ListsTest(unittest.TestCase):
