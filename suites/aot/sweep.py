@@ -1,7 +1,8 @@
 """What the two sweeps share: which tests run by default, and how a test judges its samples.
 
 A sweep has a test for each entry of one of torch's own databases of sample calls. They are slow tests but for
-a sample, drawn by the tests' names so that an entry more or less changes nothing for the others.
+a sample, drawn by the tests' names so that an entry more or less changes nothing for the others. In the
+standard run a test tries some of its entry's calls, which are of few kinds and stand in their order.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any, TypeVar
 import torch
 from torch.utils._pytree import tree_map_only
 
-from harness import slow_test, timeout
+from harness import TEST_WITH_SLOW, slow_test, timeout
 from harness.graphs.verifier import add_note
 from suites.aot.known import Known, fail_later
 
@@ -24,6 +25,8 @@ __unittest = True  # unittest leaves this module's frames out of a failure's tra
 
 #: One test of so many is in the sample, unless it is a long one.
 SAMPLED = 10
+#: Calls of an entry that are tried: all by ``--slow``, and where some are known to fail.
+MOST = None if TEST_WITH_SLOW else 5
 #: Seconds. A test that is not called long takes some seconds, the longest of all some minutes.
 DEADLINE_S = 600
 LONG_DEADLINE_S = 3600
@@ -37,6 +40,14 @@ S = TypeVar("S")
 def in_sample(test_name: str) -> bool:
     """Whether the sample holds this test; a matter of its name alone."""
     return zlib.crc32(test_name.encode()) % SAMPLED == 0
+
+
+def some(samples: Iterable[S], most: int | None) -> list[tuple[int, S]]:
+    """At most so many of the samples, each with its number: from the first to the last, evenly."""
+    every = list(enumerate(samples))
+    if most is None or len(every) <= most:
+        return every
+    return [every[place * (len(every) - 1) // (most - 1)] for place in range(most)]
 
 
 def add_test(
@@ -88,21 +99,20 @@ def check_samples(
     describe: Callable[[S], str],
     known: Sequence[Known],
 ) -> None:
-    """Run ``check`` on each sample; the test passes if all samples do, and there are any.
+    """Run ``check`` on the samples, or on ``MOST`` of them; the test passes if all do, and there are any.
 
     Where failures are ``known``, each has to happen to a sample at least, and no other failure to any. Then
     the first is raised, for unittest to expect.
     """
     failures: list[_Failure] = []
-    count = 0
-    for sample in samples:
+    tried = some(samples, None if known else MOST)
+    for number, sample in tried:
         try:
             check(sample)
         except Exception as error:  # noqa: BLE001 - all are sorted below
-            failures.append(_Failure(count, describe(sample), error))
-        count += 1
+            failures.append(_Failure(number, describe(sample), error))
     expected, unexpected = _sorted(failures, known)
-    problem = _problem(expected, unexpected, known, count)
+    problem = _problem(expected, unexpected, known, len(tried))
     if problem is not None and known:
         fail_later(case, problem)
     elif problem is not None:

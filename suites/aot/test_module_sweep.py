@@ -1,7 +1,7 @@
 """Every module of torch's own database does through AOTAutograd what it does in eager mode.
 
-One test a module and mode, static and symbolic sizes, on all of the database's inputs in float32, in training
-and in evaluation where they differ. Parameters and buffers are inputs of the compiled function, as they are
+One test a module and mode, static and symbolic sizes, on the database's inputs in float32 (all by ``--slow``), in
+training and in evaluation where they differ. Parameters and buffers are inputs of the compiled function, as they are
 for ``torch.compile``. As in the sweep of operators the database's own marks are not looked at: what this
 build does is in ``suites/aot/module_rules.py``.
 """
@@ -77,7 +77,7 @@ class TestEagerFusionModuleInfoCPU(DynamoTestCase):
     """The sweep; its tests are added below."""
 
     def check(self, info, training, mode, known):
-        """Compare all inputs of a module."""
+        """Compare the inputs of a module."""
 
         def check_sample(sample):
             call, own = call_of(built(info, sample, training), sample.forward_input)

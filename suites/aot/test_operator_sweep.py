@@ -1,6 +1,7 @@
 """Every operator of torch's own database does through AOTAutograd what it does in eager mode.
 
-One test an operator and mode, static and symbolic sizes, on all of the database's samples in float32.
+One test an operator and mode, static and symbolic sizes, on the database's samples in float32: in the
+standard run some operators and of their samples some (``suites/aot/sweep.py``), by ``--slow`` all.
 Operators without a derivative are compiled for inference. The databases' own marks (skips, expected failures,
 tolerances) are not looked at: what this build does is in ``suites/aot/operator_rules.py``.
 """
@@ -50,7 +51,7 @@ class TestEagerFusionOpInfoCPU(DynamoTestCase):
     """The sweep; its tests are added below."""
 
     def check(self, op, mode, known):
-        """Compare all samples of an operator."""
+        """Compare the samples of an operator."""
         name = op.formatted_name
         options = {
             "dynamic": mode == "symbolic",

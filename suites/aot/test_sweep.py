@@ -13,10 +13,10 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
 import torch
 
 from harness import DynamoTestCase, TestCase, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
-from suites.aot import agreement
+from suites.aot import agreement, sweep
 from suites.aot.agreement import Call, check_call
 from suites.aot.known import Known, expect
-from suites.aot.sweep import add_test, check_samples, in_sample, shown
+from suites.aot.sweep import add_test, check_samples, in_sample, shown, some
 
 
 def eager(function, **options):
@@ -252,6 +252,25 @@ class JudgementTest(TestCase):
             [name for name in names[:40] if in_sample(name)],
             ["test_2", "test_9", "test_11", "test_19", "test_32"],
         )
+
+    def test_some_calls(self):
+        """From the first to the last, none twice; all where they are few, or where there is no limit."""
+        self.assertEqual(some("abcdefghi", 5), [(0, "a"), (2, "c"), (4, "e"), (6, "g"), (8, "i")])
+        self.assertEqual(some("abcdef", 5), [(0, "a"), (1, "b"), (2, "c"), (3, "d"), (5, "f")])
+        for most in (3, 4, None):
+            self.assertEqual(some("abc", most), [(0, "a"), (1, "b"), (2, "c")])
+
+    def test_which_calls_are_tried(self):
+        """A failure of one of few is told with its number; where one is known to fail all are tried."""
+        samples = ["one", *[None] * 5, "two", *[None] * 4]
+        with mock.patch.object(sweep, "MOST", 5):
+            verdict, told = outcome(samples, ())
+            self.assertEqual(verdict, "errors")
+            self.assertIn("sample 0: one", told)
+            self.assertIn("1 of 5 samples fail", told)
+            self.assertEqual(outcome(samples[1:], [KNOWN])[0], "expectedFailures")
+        with mock.patch.object(sweep, "MOST", None):
+            self.assertIn("2 of 11 samples fail", outcome(samples, ())[1])
 
     def test_shown(self):
         said = shown([torch.ones(2, 3), [torch.ones(1).int()], None], {"dim": 1})
