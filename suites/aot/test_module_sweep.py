@@ -1,9 +1,9 @@
 """Every module of torch's own database does through AOTAutograd what it does in eager mode.
 
-One test a module and mode, static and symbolic sizes, on the database's inputs in float32 (all by ``--slow``), in
-training and in evaluation where they differ. Parameters and buffers are inputs of the compiled function, as they are
-for ``torch.compile``. As in the sweep of operators the database's own marks are not looked at: what this
-build does is in ``suites/aot/module_rules.py``.
+One test a module and mode, static and symbolic sizes, on the database's inputs in float32, in training and in
+evaluation where they differ; by ``--slow`` on all. Parameters and buffers are inputs of the function, as they
+are for ``torch.compile``. As in the sweep of operators the database's own marks do not count: what
+this build does is in ``suites/aot/module_rules.py``.
 """
 
 from __future__ import annotations

@@ -35,6 +35,8 @@ SMALL = {
 #: The same with less to compile, for inductor. Dropout of the attention would make many operators of one, and
 #: seven kernels more for the compiler of C++; the embeddings and the layer have dropout all the same.
 SMALLER = {**SMALL, "num_hidden_layers": 1, "attention_probs_dropout_prob": 0}
+#: With layers that share a graph.
+SMALLER_TWICE = {**SMALLER, "num_hidden_layers": 2}
 #: BERT's own defaults: 12 layers, 109.5 million parameters.
 FULL_SIZE: dict[str, int] = {}
 #: Rows of a rank, and tokens a row.
