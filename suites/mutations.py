@@ -35,6 +35,10 @@ EQUIVALENT: dict[str, str] = {
     "log.isEnabledFor(logging.DEBUG) => not log.isEnabledFor(logging.DEBUG)": (
         "it decides what a log is told"
     ),
+    "torch/_functorch/_aot_autograd/graph_capture.py aot_dispatch_autograd_graph: "
+    "aot_config.is_export and maybe_subclass_meta is not None => False": (
+        "export has refused subclass tensors before it captures a graph"
+    ),
     "torch/distributed/tensor/_tp_conv.py tp_convolution_backward: not isinstance(padding, list) => False": (
         "the dispatcher gives every operator a list where its schema says SymInt[]"
     ),

@@ -15,11 +15,13 @@ from torch._functorch.aot_autograd import aot_export_joint_simple
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.graphs import Capture, compilers_of, graph_text
+from suites.aot.base import two_tensors
 from suites.aot.export_base import ConvAndNorm, ExportTestCase, OfFunction, WithParameter
 
 METADATA_MUTATION = "Found an input that received a metadata mutation, through e.g. a call to "
 ALIASED_INPUTS = "Encountered aliased inputs that are mutated in the graph you are trying to export."
 DUPLICATED_INPUTS = "Encountered duplicated inputs that are mutated in the graph you are trying to export."
+SUBCLASS_INPUTS = "aot_export is not currently supported with traceable tensor subclass."
 SECOND_LOSS = "Found an output of the forward that requires gradients, that was not the scalar loss."
 
 
@@ -269,6 +271,13 @@ forward(arg0_1, arg1_1)
             return (x + y,)
 
         self.refuses(DUPLICATED_INPUTS, double_first, lambda: [torch.randn(2)] * 2)
+
+    def test_subclass_tensors_banned(self):
+        """They would be more inputs of the graph than its signature names."""
+        module, x = WithParameter(lambda p, x: ((p * x).sum(),)), two_tensors(torch.randn(2))
+        for joint in ({"joint": True, "output_loss_index": 0}, {"grad": False}):
+            with self.subTest(**joint), self.refused(RuntimeError, SUBCLASS_INPUTS):
+                self.export(module, x, **joint)
 
     def test_aot_export_multiple_outputs_require_grad_banned(self):
         def scale(parameter, x):

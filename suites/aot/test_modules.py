@@ -52,6 +52,36 @@ class ModuleTest(RefusalTestCase):
         for dynamic in (False, True):
             self.verify(Bag(), [torch.arange(3), torch.arange(3)], dynamic=dynamic)
 
+    def test_parameters_of_a_class_of_their_own(self):
+        """A class of parameters is no subclass tensor: it is an input as every parameter is."""
+
+        class Scale(nn.Parameter):
+            pass
+
+        class Scaled(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.scale = Scale(torch.tensor([1.0, 2.0, 3.0]))
+
+            def forward(self, x):
+                return x * self.scale
+
+        module, x = Scaled(), torch.randn(2, 3)
+        self.assertIs(type(module.scale), Scale)
+        for grad in (True, False):
+            for compiled in (
+                aot_module(module, lambda graph, _: graph),
+                torch.compile(module, backend="aot_eager"),
+            ):
+                with self.subTest(grad=grad), torch.set_grad_enabled(grad):
+                    found = compiled(x)
+                    self.assertEqual(found, x * torch.tensor([1.0, 2.0, 3.0]))
+                    self.assertEqual(found.requires_grad, grad)
+                if grad:
+                    module.zero_grad()
+                    found.sum().backward()
+                    self.assertEqual(module.scale.grad, x.sum(0))
+
     def compiled_by_parts(self, module):
         """``module`` by ``compiled_module``, and what captures its graphs."""
         capture = Capture()

@@ -45,7 +45,7 @@ def wave(x):
 class NestedSubclassTest(SubclassTestCase):
     """Nested wrapper subclasses as inputs."""
 
-    def compiled(self, f):
+    def compiled(self, f, **options):
         """``f`` as by ``torch.compile(backend="aot_eager")``, in one piece, and what captures its graphs."""
         capture = Capture()
         compilers = capture.around(compilers_of("aot_eager"))
@@ -55,7 +55,7 @@ class NestedSubclassTest(SubclassTestCase):
             inference_compiler=compilers.inference,
             partition_fn=compilers.partitioner,
         )
-        return torch.compile(f, backend=backend, fullgraph=True), capture
+        return torch.compile(f, backend=backend, fullgraph=True, **options), capture
 
     def check(self, f, *makers):
         """Compare with eager on inputs of ``makers``; gives the output, the gradients and the graphs."""
@@ -126,6 +126,25 @@ forward(primals_1, primals_2, primals_3, primals_4)
         self.assertEqual(
             [graph.role for graph in capture.graphs], ["joint", "forward", "joint", "forward", "backward"]
         )
+
+    def test_sizes_as_symbols(self):
+        """One graph for tensors of all sizes; what it needs of a size comes from the subclass tensor."""
+
+        def rows(x):
+            return x.reshape(-1) * x.shape[0]
+
+        for needs_grad in (True, False):
+            compiled, capture = self.compiled(rows, dynamic=True)
+            for size in (3, 4, 6):
+                x, other = (two_tensors(ramp(size, 2)).requires_grad_(needs_grad) for _ in range(2))
+                found, expected = compiled(x), rows(other)
+                self.same_tensors([found], [expected])
+                if needs_grad:
+                    (found * found).sum().backward()
+                    (expected * expected).sum().backward()
+                    self.same_tensors([x.grad], [other.grad])
+            roles = ["joint", "forward", "backward"] if needs_grad else ["inference"]
+            self.assertEqual([graph.role for graph in capture.graphs], roles)
 
     def test_nested_subclasses_complicated_inps(self):
         def f(x, y, z):

@@ -43,6 +43,15 @@ class BackendNamesTest(TestCase):
             dist.init_process_group("cpu:nonesuch", store=dist.HashStore(), rank=0, world_size=1)
         self.assertFalse(dist.is_initialized())
 
+    def test_a_device_that_no_group_is_bound_to(self):
+        """A group is bound to an accelerator with a number, and never to the CPU."""
+        for device in ("cpu", "cpu:0"):
+            with self.subTest(device=device), self.assertRaisesRegex(ValueError, "must be an accelerator"):
+                dist.init_process_group(
+                    "gloo", store=dist.HashStore(), rank=0, world_size=1, device_id=torch.device(device)
+                )
+            self.assertFalse(dist.is_initialized())
+
     def test_default_backend_of_a_device(self):
         for device in ("cpu", torch.device("cpu")):
             self.assertEqual(dist.get_default_backend_for_device(device), "gloo")

@@ -28,6 +28,7 @@ from suites.fsdp import reference
 from suites.fsdp.base import ROUNDED, FsdpTestCase, held
 from suites.fsdp.models import Block, Net
 from suites.fsdp.sharding_options import Alone, Options, ScaledNet, loss_of
+from suites.fsdp.traffic import communicated
 
 #: One step between neighbours in bfloat16, and a little.
 LOW = {"rtol": 2.0**-6, "atol": 5e-4}
@@ -89,6 +90,29 @@ class Fsdp1OptionsTest(FsdpTestCase):
         ):
             self.check_step(**options)
         self.check_step(whole=True, sharding_strategy=ShardingStrategy.NO_SHARD)
+
+    def test_gathered_ahead_in_the_backward(self):
+        """With BACKWARD_PRE a block's parameters are asked for before the backward of the one after it, and
+        else when that one has its gradients, or when they are needed."""
+        for prefetch, ahead in (
+            (BackwardPrefetch.BACKWARD_PRE, [2, 2]),
+            (BackwardPrefetch.BACKWARD_POST, [1, 2]),
+            (None, [1, 2]),
+        ):
+            sharded = self.wrapped(backward_prefetch=prefetch)
+            with communicated() as traffic:
+                gathered = []  # so far, as the backward of each block begins
+
+                def note(*_, traffic=traffic, gathered=gathered):
+                    gathered.append(sum(n for (what, _), n in traffic.items() if what == "all_gather"))
+
+                for block in sharded.blocks:
+                    block.module.register_full_backward_pre_hook(note)
+                loss = reference.loss_of(sharded, self.batches[0].of(self.rank))
+                traffic.clear()
+                loss.backward()
+            with self.subTest(prefetch=prefetch):
+                self.assertEqual(gathered, ahead)
 
     def test_no_sync_inside_of_itself_and_left_by_an_exception(self):
         sharded = self.wrapped()
@@ -264,6 +288,31 @@ class Fsdp1OptionsTest(FsdpTestCase):
         for each in (optimizers[1], plain):
             each.step()
         self.assertEqual(other.state_dict(), self.plain.state_dict(), rtol=1e-4, atol=1e-4)
+
+    def test_states_of_an_optimizer_in_another_order(self):
+        """Of an optimizer that has the parameters in groups, and in an order of its own."""
+
+        def adam(model):
+            *others, last = model.parameters()
+            return torch.optim.Adam([{"params": [last], "lr": 0.2}, {"params": others[::-1]}], lr=0.1)
+
+        sharded = self.wrapped()
+        optimizer, plain = adam(sharded), adam(self.plain)
+        self.backward(sharded, self.batches[0])
+        for each in (optimizer, plain):
+            each.step()
+        whole = FullStateDictConfig(), FullOptimStateDictConfig(offload_to_cpu=False)
+        with FSDP.state_dict_type(sharded, StateDictType.FULL_STATE_DICT, *whole):
+            state = FSDP.optim_state_dict(sharded, optimizer)
+        names = {parameter: name for name, parameter in self.plain.named_parameters()}
+        self.assertEqual(
+            [(group["lr"], group["params"]) for group in state["param_groups"]],
+            [(group["lr"], [names[each] for each in group["params"]]) for group in plain.param_groups],
+        )
+        self.assertEqual(set(state["state"]), set(names.values()))
+        for parameter, values in plain.state.items():
+            name = names[parameter]
+            self.assertEqual(state["state"][name]["exp_avg"], values["exp_avg"], name, **ROUNDED)
 
 
 if __name__ == "__main__":
