@@ -6,6 +6,7 @@ gets a run of its own, in processes that import it.
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -46,7 +47,7 @@ class Trials:
     """What all trials share: the map of lines, the runs' directory, the workers, the most tests for one.
 
     ``forks`` is None if every mutant is to get a run of its own. ``catches`` has the number of
-    mutants that each test has caught there.
+    mutants that each test has caught there. ``unknown`` are tests of the map that runs do not find any more.
     """
 
     line_map: LineMap
@@ -55,13 +56,14 @@ class Trials:
     most: int | None
     forks: Forks | None = None
     catches: Counter[str] = field(default_factory=Counter)
+    unknown: set[str] = field(default_factory=set)
 
     def of(self, site: Site) -> Result:
         """Tries the mutant."""
         tests = self.line_map.executing(site.file, site.line)
         if not tests:
             return Result(site.name, Verdict.NOT_EXECUTED)
-        chosen = tests[: self.most]
+        chosen = self._known(tests)[: self.most]
         result = self._in_forks(self.forks, site, chosen) if self.forks else None
         if result is None:
             result = self._in_runs(site, chosen)
@@ -93,24 +95,39 @@ class Trials:
         for batch in (chosen[:FIRST], chosen[FIRST:]):
             if batch and (result := self._run(site, batch)) is not None:
                 return result
-        return Result(site.name, Verdict.SURVIVED, tuple(chosen))
+        ran = self._known(chosen)
+        return Result(site.name, Verdict.SURVIVED if ran else Verdict.NOT_EXECUTED, ran)
+
+    def _known(self, tests: Sequence[str]) -> tuple[str, ...]:
+        return tuple(test for test in tests if test not in self.unknown)
 
     def _timeout_s(self, tests: Sequence[str]) -> float:
         return max(TIMEOUT_S, TIMEOUT_RATIO * max(self.line_map.tests[test] for test in tests))
 
     def _run(self, site: Site, tests: Sequence[str]) -> Result | None:
         """The result of a run of these tests if the mutant was noticed in it, else None."""
+        while known := self._known(tests):
+            directory = Path(tempfile.mkdtemp(prefix="run-", dir=self.directory))
+            done = self._done(site, known, directory)
+            gone = next((test for test in known if repr(test) in done.words), None)
+            if done.code != ExitCode.USAGE or gone is None:
+                return self._judged(site, directory, done)
+            self.unknown.add(gone)
+            print(f"mutate: {gone} is in the map and is no test any more: left out", file=sys.stderr)
+        return None
+
+    def _done(self, site: Site, tests: Sequence[str], directory: Path) -> planted_run.Done:
         seconds = [self.line_map.tests[test] for test in tests]
         timeout_s = self._timeout_s(tests)
-        limit_s = START_S + TIMEOUT_RATIO * sum(seconds) + 2 * timeout_s
-        directory = Path(tempfile.mkdtemp(prefix="run-", dir=self.directory))
-        done = planted_run.run(
+        return planted_run.run(
             [*tests, "--failfast", f"--timeout={timeout_s:g}", f"--jobs={self.jobs}"],
             directory,
             self.directory / "state",
             {**planting.environ_for_mutant(site.name), **ENVIRON},
-            seconds=limit_s,
+            seconds=START_S + TIMEOUT_RATIO * sum(seconds) + 2 * timeout_s,
         )
+
+    def _judged(self, site: Site, directory: Path, done: planted_run.Done) -> Result | None:
         if done.code == ExitCode.OK:
             return None
         if done.code is None:

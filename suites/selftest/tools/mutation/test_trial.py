@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import tempfile
 import unittest
 from collections.abc import Sequence
@@ -116,6 +118,23 @@ class TrialsTest(unittest.TestCase):
         for code in (2, 5):
             with self.subTest(code), self.assertRaisesRegex(trial.TrialFailed, f"exit code {code}: words"):
                 self.try_it(Done(code, "words"))
+
+    def test_tests_that_are_gone(self) -> None:
+        """They are left out of this run and of those of later mutants, with a line for each."""
+        gone = [Done(2, f"run_tests.py: error: 'm.C.t{n:02}': m has no 'C.t{n:02}'") for n in (1, 30)]
+        with contextlib.redirect_stderr(io.StringIO()) as err:
+            result = self.try_it(gone[0], Done(0, ""), gone[1], Done(0, ""))
+        self.assertIs(result.verdict, Verdict.SURVIVED)
+        self.assertEqual((len(result.tests), result.left_out), (38, 2))
+        self.assertNotIn("m.C.t30", self.ran[-1])
+        self.assertEqual(
+            [line.split()[1] for line in err.getvalue().splitlines()], ["m.C.t01", "m.C.t30"], err.getvalue()
+        )
+
+    def test_none_is_left(self) -> None:
+        with contextlib.redirect_stderr(io.StringIO()):
+            result = self.try_it(Done(2, "'m.C.t00': m has no 'C.t00'"), most=1)
+        self.assertIs(result.verdict, Verdict.NOT_EXECUTED)
 
     def test_not_executed(self) -> None:
         with tempfile.TemporaryDirectory() as directory:
