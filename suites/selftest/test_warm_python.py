@@ -34,6 +34,11 @@ ENDS = {
     "pass": 0,
     "import sys; sys.exit(7)": 7,
     "import sys; sys.exit('words')": 1,
+    "import sys; sys.exit(True)": 1,
+    "import sys; sys.exit(300)": 44,
+    "import sys; sys.exit(-1)": 255,
+    "import sys; sys.stdout.close(); sys.stderr = None": 0,
+    "import sys, types; sys.stdout = types.SimpleNamespace(closed=False)": 120,
     "import os; os._exit(9)": 9,
     "raise ValueError": 1,
     "import os, signal; os.kill(os.getpid(), signal.SIGKILL)": -9,
@@ -84,6 +89,11 @@ class RunTest(unittest.TestCase):
         self.assertEqual(self.warm(ask, PYTHONWARNINGS="error").stdout, "False\n")
         run = warm_python.run(("-E", "-c", ask), cwd=self.directory, env=self.environ, timeout=300)
         self.assertEqual(run.stdout, "False\n")
+
+    def test_is_not_taken_apart(self) -> None:
+        """What lives until the end is not destroyed, which would take as long as half an import of torch."""
+        held = "class Held:\n    def __del__(self): print('destroyed')\nheld = Held()"
+        self.assertEqual(self.warm(held).stdout, "")
 
     def test_hangs(self) -> None:
         """What does not end is ended, and the next command runs."""

@@ -2,8 +2,9 @@
 
 A new interpreter takes one to two processor-seconds to import torch; a fork takes a few hundredths. A command
 sees what a new interpreter would show it: directory, environment, arguments, search path, standard streams,
-``__main__``, exit code. What differs: torch is imported from the beginning, and the parent is the server. So
-a test of how a program starts, of what it imports, or of who its parent is, takes a new interpreter.
+``__main__``, exit code. What differs: torch is imported from the beginning, the parent is the server, and
+what lives until the end is not destroyed. So a test of how a program starts or is taken apart, of what it
+imports, or of who its parent is, takes a new interpreter.
 """
 
 from __future__ import annotations
@@ -41,14 +42,21 @@ _READ_LATER = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
 
 
 def run(
-    arguments: Sequence[str], *, cwd: Path, env: Mapping[str, str], timeout: float, merged: bool = True
+    arguments: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    timeout: float,
+    merged: bool = True,
+    imports: Sequence[str] = (),
 ) -> subprocess.CompletedProcess[str]:
     """Runs ``python *arguments`` to its end, with nothing on standard input.
 
     Raises ``subprocess.TimeoutExpired`` after ``timeout`` seconds. Standard error goes into ``stdout`` if
-    ``merged``.
+    ``merged``. ``imports`` are modules of torch that have been imported, too; they are the same in all calls
+    of a test module.
     """
-    server = _Server.of_module()
+    server = _Server.of_module(imports)
     if not server.can_be(arguments, env):
         return run_new(arguments, cwd=cwd, env=env, timeout=timeout, merged=merged)
     return server.run(arguments, cwd, env, timeout, merged)
@@ -76,12 +84,13 @@ class _Server:
 
     _current: _Server | None = None
 
-    def __init__(self) -> None:
+    def __init__(self, imports: Sequence[str]) -> None:
+        self.imports = tuple(imports)
         self._environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         self._control, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, str(_SERVER), str(theirs.fileno())],
+                [sys.executable, str(_SERVER), str(theirs.fileno()), *imports],
                 env=self._environ,
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
@@ -90,11 +99,12 @@ class _Server:
             )
 
     @classmethod
-    def of_module(cls) -> _Server:
+    def of_module(cls, imports: Sequence[str]) -> _Server:
         """Returns the server of the module whose tests run; starts it at the first call."""
         if cls._current is None:
-            cls._current = cls()
+            cls._current = cls(imports)
             unittest.addModuleCleanup(cls._current.close)
+        assert cls._current.imports == tuple(imports), "a test module has one server"
         return cls._current
 
     def close(self) -> None:

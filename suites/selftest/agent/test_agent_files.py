@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import tempfile
 import unittest
+from pathlib import Path
 
+from suites.selftest import warm_python
 from suites.selftest.hosts.loopback import TREE, Loopback
+from suites.selftest.runner.runs import PATIENCE_S
 
 _CASES = "suites.selftest.faults.hosts"
 # Runs a command where ``$0`` is an empty directory of its own.
@@ -35,12 +37,12 @@ class FilesTest(unittest.TestCase):
     def run_over(self, hosts: Loopback, test: str) -> subprocess.CompletedProcess[str]:
         """Runs a test with a rank on each host."""
         own = {"HARNESS_PLACEMENT": "spread", "HARNESS_GRACE": "0.3", "TMPDIR": self.tmpdir}
-        return subprocess.run(
-            [sys.executable, "-m", "unittest", f"{_CASES}.{test}"],
-            cwd=TREE,
+        return warm_python.run(
+            ("-m", "unittest", f"{_CASES}.{test}"),
+            cwd=Path(TREE),
             env={**os.environ, **hosts.environ, **own},
-            capture_output=True,
-            text=True,
+            timeout=PATIENCE_S,
+            merged=False,
         )
 
     def test_shared(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from suites.selftest import warm_python
@@ -19,6 +20,13 @@ def alone(script: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def ended(script: str) -> subprocess.CompletedProcess[str]:
+def ended(script: str, imports: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
     """The same in a fork of an interpreter that has imported torch: for one that is known to run alone."""
-    return warm_python.run(["-c", script], cwd=Path.cwd(), env=os.environ, timeout=PATIENCE_S, merged=False)
+    return warm_python.run(
+        ["-c", script],
+        cwd=Path.cwd(),
+        env=os.environ,
+        timeout=PATIENCE_S,
+        merged=False,
+        imports=imports,
+    )

@@ -268,6 +268,7 @@ def pytest_terminal_summary(terminalreporter):
 class FunctionTest(PytestCase):
     """Functions with the mark in real runs."""
 
+    warm = True
     maxDiff = None
 
     def test_outcomes(self) -> None:

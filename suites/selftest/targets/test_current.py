@@ -133,7 +133,8 @@ class RunTest(unittest.TestCase):
             ((*PYTEST, "test_seen.py"), 4),
         ):
             with self.subTest(arguments=arguments):
-                done = plugins.run(self.directory, *arguments, environ={"HARNESS_PLUGIN": "nonesuch"})
+                environ = {"HARNESS_PLUGIN": "nonesuch"}
+                done = plugins.run(self.directory, *arguments, environ=environ, warm=True)
                 self.assertEqual(done.returncode, code, done.stdout + done.stderr)
                 self.assertIn("the plugin nonesuch does not import", done.stdout + done.stderr)
 

@@ -26,13 +26,16 @@ def setUpModule() -> None:
 
 
 class DeviceTest(unittest.TestCase):
-    """The device by itself, in a new process."""
+    """The device by itself, in a process of its own."""
 
     def run_code(self, code: str, **environ: str) -> str:
         """What such code prints after the device is there."""
         with tempfile.TemporaryDirectory() as directory:
             done = plugins.run(
-                Path(directory), "-c", f"import torch\nimport {PLUGIN}\n{code}", environ={**environ}
+                Path(directory),
+                *("-c", f"import torch\nimport {PLUGIN}\n{code}"),
+                environ={**environ},
+                warm=True,
             )
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout.strip()

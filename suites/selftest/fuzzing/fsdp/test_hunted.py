@@ -50,7 +50,8 @@ class HuntedTest(unittest.TestCase):
         script = FsdpPrograms().script(PROGRAM)
         for fault, text in FAULTS.items():
             with self.subTest(fault):
-                done = ended(script.replace(PLACE, f"            {fault}\n{PLACE}"))
+                wrong = script.replace(PLACE, f"            {fault}\n{PLACE}")
+                done = ended(wrong, FsdpPrograms.imports)
                 self.assertEqual(done.returncode, 1)
                 self.assertIn(f"AssertionError: {text}", done.stderr)
 
