@@ -1,7 +1,8 @@
 """The suite's tests of functions again, through ``torch.compile``: dynamo traces, and hands the graph on.
 
 Values, gradients, aliasing and errors count. What a graph looks like is the other classes' matter, for dynamo
-rewrites what it traces.
+rewrites what it traces. The class with the cache behind dynamo has the same tests, first without a hit: the
+standard run has here those that do not get through the cache, ``--slow`` all.
 """
 
 from __future__ import annotations
@@ -15,10 +16,17 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from suites.aot.front_ends import ThroughDynamo
 from suites.aot.rerun import rerun
-from suites.aot.rerun_tests import BASES, BREAKS, KNOWN, STAY
+from suites.aot.rerun_tests import BASES, BREAKS, KNOWN, PAST_THE_CACHE, STAY
 
 TestAOTAutogradWithDynamo = rerun(
-    "TestAOTAutogradWithDynamo", __name__, BASES, ThroughDynamo, stay=STAY, breaks=BREAKS, known=KNOWN
+    "TestAOTAutogradWithDynamo",
+    __name__,
+    BASES,
+    ThroughDynamo,
+    stay=STAY,
+    breaks=BREAKS,
+    known=KNOWN,
+    standard=PAST_THE_CACHE,
 )
 
 if __name__ == "__main__":
