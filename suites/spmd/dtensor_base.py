@@ -44,10 +44,13 @@ MODES = {
     "OnThreads": (DTensorOpTestBase, {"rank_modes": ("threads",), **ALONE}),
     "OnLocalTensors": (LocalDTensorContinuousTestBase, {"rank_modes": ("local",), **ALONE}),
 }
+#: The modes of bodies that name none. Fresh ranks are pooled ones that nobody keeps: one program compares the
+#: two (``test_rank_modes``).
+USUAL = ("OnPooledRanks", "OnThreads", "OnLocalTensors")
 
 
-def in_rank_modes(scope: dict[str, Any], *bodies: type, modes: Iterable[str] = tuple(MODES)) -> None:
-    """Add a case for each class of bodies and rank mode to a module's scope: <Bodies>OnFreshRanksTest etc."""
+def in_rank_modes(scope: dict[str, Any], *bodies: type, modes: Iterable[str] = USUAL) -> None:
+    """Add a case for each class of bodies and rank mode to a module's scope: <Bodies>OnThreadsTest etc."""
     for body, mode in itertools.product(bodies, modes):
         base, of_mode = MODES[mode]
         name = f"{body.__name__}{mode}Test"

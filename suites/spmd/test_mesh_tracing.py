@@ -1,9 +1,9 @@
 """Collectives over the dimensions of a mesh under ``make_fx``: one graph, replayed on other data.
 
-Each test has a companion: with the waits taken out of its graph, a rank that is early reads a stale value,
-which the companion pins, and ``unwaited`` finds where. Tests compare with numpy; ranks have different inputs,
-so that what another rank did not send cannot be right. The plain collectives, whose waits ``make_fx`` loses,
-become right by ``insert_waits``.
+Each test has a companion on four ranks: with the waits taken out of its graph, a rank that is early reads a
+stale value, which the companion pins, and ``unwaited`` finds where. Tests compare with numpy; ranks have
+different inputs, so that what another rank did not send cannot be right. The plain collectives, whose waits
+``make_fx`` loses, become right by ``insert_waits``.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ class MeshPlainCollectives:
                 self.check_stale(broken, right, program, axis)
 
 
-class TraceDeviceMesh3DTest(MeshCollectives, MeshWaits, MeshPlainCollectives, MeshTestCase):
+class TraceDeviceMesh3DTest(MeshCollectives, MeshPlainCollectives, MeshTestCase):
     """Eight ranks, two by two by two."""
 
     world_size = 8

@@ -91,7 +91,7 @@ class Program(Bodies):
         return {name: parameter.grad.to_local() for name, parameter in model.named_parameters()}
 
 
-in_rank_modes(globals(), Program)
+in_rank_modes(globals(), Program, modes=MODES)
 
 
 class RankModesTest(TestCase):

@@ -260,7 +260,7 @@ class LossParallel(TensorParallelBodies):
 
 in_rank_modes(globals(), TensorParallel)
 # The region in which losses are parallel belongs to the process: it is not for ranks that are threads.
-in_rank_modes(globals(), LossParallel, modes=("OnFreshRanks", "OnPooledRanks", "OnLocalTensors"))
+in_rank_modes(globals(), LossParallel, modes=("OnPooledRanks", "OnLocalTensors"))
 
 if __name__ == "__main__":
     run_tests()
