@@ -1,4 +1,7 @@
-"""Training with compiled FSDP1 on one, two and four ranks: what one process computes from all rows."""
+"""Training with compiled FSDP1 on one, two and four ranks: what one process computes from all rows.
+
+Who runs a graph does not know how many ranks there are: the two vary together, and not in all pairs.
+"""
 
 from __future__ import annotations
 
@@ -83,9 +86,9 @@ class TrainingBodies:
 
 
 class Fsdp1TrainingWorldSize1Test(TrainingBodies, FsdpTestCase):
-    """One rank."""
+    """One rank, whose graphs run as they were captured."""
 
-    world_size = 1
+    world_size, backend = 1, "eager"
 
 
 class Fsdp1TrainingWorldSize2Test(TrainingBodies, FsdpTestCase):
@@ -103,15 +106,9 @@ class Fsdp1TrainingWorldSize2Test(TrainingBodies, FsdpTestCase):
 
 
 class Fsdp1TrainingWorldSize4Test(TrainingBodies, FsdpTestCase):
-    """Four ranks."""
+    """Four ranks, whose graphs run as they were captured."""
 
-    world_size = 4
-
-
-class Fsdp1TrainingEagerTest(TrainingBodies, FsdpTestCase):
-    """Graphs that run as they were captured."""
-
-    backend = "eager"
+    world_size, backend = 4, "eager"
 
 
 class Fsdp1TrainingInductorTest(TrainingBodies, FsdpTestCase):

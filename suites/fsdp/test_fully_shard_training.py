@@ -1,4 +1,7 @@
-"""Training with compiled FSDP2 on one, two and four ranks: what one process computes from all rows."""
+"""Training with compiled FSDP2 on one, two and four ranks: what one process computes from all rows.
+
+Who runs a graph does not know how many ranks there are: the two vary together, and not in all pairs.
+"""
 
 from __future__ import annotations
 
@@ -120,9 +123,9 @@ class BlockBodies(TrainingBodies):
 
 
 class FullyShardTrainingWorldSize1Test(TrainingBodies, FsdpTestCase):
-    """One rank."""
+    """One rank, whose graphs run as they were captured."""
 
-    world_size = 1
+    world_size, backend = 1, "eager"
 
 
 class FullyShardTrainingWorldSize2Test(BlockBodies, FsdpTestCase):
@@ -130,15 +133,9 @@ class FullyShardTrainingWorldSize2Test(BlockBodies, FsdpTestCase):
 
 
 class FullyShardTrainingWorldSize4Test(TrainingBodies, FsdpTestCase):
-    """Four ranks."""
+    """Four ranks, whose graphs run as they were captured."""
 
-    world_size = 4
-
-
-class FullyShardTrainingEagerTest(TrainingBodies, FsdpTestCase):
-    """Graphs that run as they were captured."""
-
-    backend = "eager"
+    world_size, backend = 4, "eager"
 
 
 class FullyShardTrainingInductorTest(TrainingBodies, FsdpTestCase):
