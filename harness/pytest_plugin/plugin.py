@@ -191,6 +191,16 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
     return (yield)
 
 
+@pytest.hookimpl(wrapper=True, trylast=True, specname="pytest_runtestloop")
+def pytest_runtestloop_ended() -> Generator[None, object, object]:
+    """Ends ranks that were kept for more tests, before pytest-cov joins what processes wrote."""
+    try:
+        return (yield)
+    finally:
+        if closing := sys.modules.get("harness.system.closing"):
+            closing.close_all()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Tells a test on ranks that pytest shows what ranks printed, and by which command it is run again."""

@@ -164,9 +164,18 @@ class NeighboursTest(PytestCase):
 
     @unittest.skipUnless(importlib.util.find_spec("pytest_cov"), "pytest-cov is not installed")
     def test_coverage(self) -> None:
-        """pytest-cov counts the lines and branches that ranks run, of classes and of functions."""
+        """pytest-cov counts the lines and branches that ranks run, and those that are kept for more tests."""
         self.write(
-            "covered.py", "def branch(rank):\n    if rank == 1:\n        return 'one'\n    return 'zero'\n"
+            "covered.py",
+            """
+            def branch(rank):
+                if rank == 1:
+                    return 'one'
+                return 'zero'
+
+            def pooled():
+                return 2
+            """,
         )
         self.write("unused.py", "def never():\n    return 1\n")
         self.write(
@@ -177,11 +186,16 @@ class NeighboursTest(PytestCase):
             @pytest.mark.ranks(2)
             def test_it(rank_context):
                 assert covered.branch(rank_context.rank) in ("one", "zero")
+
+            @pytest.mark.ranks(2, mode="pooled")
+            def test_kept():
+                assert covered.pooled() == 2
             """,
         )
         run = self.pytest("-p", "pytest_cov", "--cov=covered", "--cov=unused", "--cov-branch")
-        self.assertEqual(run.counts, {"passed": 1}, run.out)
-        self.assertRegex(run.out, r"covered\.py +4 +0 +2 +0 +100%")
+        self.assertEqual(run.counts, {"passed": 2}, run.out)
+        self.assertRegex(run.out, r"covered\.py +6 +0 +2 +0 +100%")
+        self.assertEqual([path.name for path in self.project.glob(".coverage*")], [".coverage"])
         self.assertRegex(run.out, r"unused\.py +2 +1 +0 +0 +50%")
 
 
