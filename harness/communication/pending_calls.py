@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import inspect
 import operator
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from harness.communication.arguments import Arguments
@@ -23,8 +23,7 @@ _version_of = operator.attrgetter("_version")
 _WRITES_INPUTS = frozenset({"all_reduce", "all_reduce_coalesced", "reduce", "broadcast", "recv"})
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryUse:
+class MemoryUse(NamedTuple):
     """The bytes of a tensor that a call uses, from address ``start`` to ``end``."""
 
     start: int
@@ -79,12 +78,14 @@ class PendingCalls:
 
     def __init__(self) -> None:
         self.calls: dict[int, _Pending] = {}  # by id of the work handle
-        self._uses: dict[int, tuple[MemoryUse, ...]] = {}  # of those that were compared with another one
+        self._alone: _Pending | None = None  # which is in no other's way: its memory is not looked at yet
+        self._memory = _Memory()  # of all others
 
     def clear(self) -> None:
         """Forgets all calls."""
         self.calls.clear()
-        self._uses.clear()
+        self._alone = None
+        self._memory = _Memory()
 
     def began(
         self,
@@ -105,7 +106,14 @@ class PendingCalls:
             tensors = versions = []
         call = _make(_Pending, (operation, place, arguments, given, work, tensors, versions))
         pending = self.calls
-        found = self._overlaps(call) if pending else ()
+        found: Sequence[str] = ()
+        if not pending:
+            self._alone = call
+        else:
+            mine = call.uses()
+            found = self._overlaps(call, mine)
+            if len(pending) < MOST:
+                self._memory.add(id(work), mine)
         if len(pending) < MOST:
             pending[id(work)] = call
         return found
@@ -117,32 +125,77 @@ class PendingCalls:
 
         Returns a line for each of these on whose memory it writes, or the reverse.
         """
-        return self._overlaps(_Pending(operation, place, arguments, given, None, (), ()))
+        call = _Pending(operation, place, arguments, given, None, (), ())
+        return self._overlaps(call, call.uses())
 
-    def _overlaps(self, call: _Pending) -> Sequence[str]:
-        mine = call.uses()
-        return [_overlap_text(call, each) for each in self.calls.values() if self._overlap(mine, each)]
-
-    def _overlap(self, mine: Sequence[MemoryUse], other: _Pending) -> bool:
-        """Whether bytes are those of a call that is under way, and at least one of both writes there."""
-        theirs = self._uses.get(id(other.work))
-        if theirs is None:
-            theirs = self._uses[id(other.work)] = other.uses()
-        return any(a.collides(b) for a in mine for b in theirs) and not _is_completed(other.work)
+    def _overlaps(self, call: _Pending, mine: Sequence[MemoryUse]) -> Sequence[str]:
+        """A line for each call under way of whose memory one writes bytes that the other uses."""
+        if self._alone is not None:
+            self._memory.add(id(self._alone.work), self._alone.uses())
+            self._alone = None
+        found = self._memory.collisions(mine)
+        if not found:
+            return ()
+        others = [each for each in self.calls.values() if id(each.work) in found]
+        return [_overlap_text(call, each) for each in others if not _is_completed(each.work)]
 
     def waited(self, work: Any) -> Sequence[str]:
         """Ends the watch of a call; returns a line where one of its inputs was written meanwhile."""
-        call = self.calls.pop(id(work), None)
-        if self._uses:
-            self._uses.pop(id(work), None)
+        call = self._ended(work)
         if call is None or list(map(_version_of, call.tensors)) == call.versions or not call.rewritten():
             return ()
         return [f"a tensor of {call.name} was written before the wait for it"]
 
     def forget(self, work: Any) -> None:
         """Ends the watch of a call of which the test has learnt otherwise that it is over."""
-        self.calls.pop(id(work), None)
-        self._uses.pop(id(work), None)
+        self._ended(work)
+
+    def _ended(self, work: Any) -> _Pending | None:
+        call = self.calls.pop(id(work), None)
+        if call is not None:
+            if call is self._alone:
+                self._alone = None
+            else:
+                self._memory.remove(id(work))
+        return call
+
+
+class _Memory:
+    """What memory calls use, in the order of addresses: a call is compared with its neighbours alone."""
+
+    def __init__(self) -> None:
+        self._of: dict[int, Sequence[MemoryUse]] = {}  # by id of the work handle
+        self._sorted: list[tuple[MemoryUse, int]] = []
+        self._longest = 0  # in bytes: nothing that begins further below an address reaches it
+
+    def add(self, work: int, used: Sequence[MemoryUse]) -> None:
+        """Adds what the call of a work handle uses, in place of what that has used before."""
+        self.remove(work)
+        self._of[work] = used
+        for use in used:
+            insort(self._sorted, (use, work))
+            self._longest = max(self._longest, use.end - use.start)
+
+    def remove(self, work: int) -> None:
+        """Removes what a call uses, if it is here."""
+        for use in self._of.pop(work, ()):
+            del self._sorted[bisect_left(self._sorted, (use, work))]
+        if not self._sorted:
+            self._longest = 0
+
+    def collisions(self, used: Iterable[MemoryUse]) -> set[int]:
+        """The ids of work handles whose calls use some of these bytes, where one of both writes them."""
+        return {
+            work
+            for use in used
+            for other, work in self._between(use.start - self._longest, use.end)
+            if use.collides(other)
+        }
+
+    def _between(self, start: int, end: int) -> Sequence[tuple[MemoryUse, int]]:
+        """What begins at these addresses."""
+        first, last = (bisect_left(self._sorted, (MemoryUse(at, 0, False), 0)) for at in (start, end))
+        return self._sorted[first:last]
 
 
 def touches_versions(operation: str, arguments: Arguments) -> bool:
@@ -155,11 +208,14 @@ def uses(tensors: Sequence[Any], *, writes: bool) -> Iterator[MemoryUse]:
     for tensor in tensors:
         if tensor.layout != _strided() or not tensor.numel():
             continue
-        last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
-        if last + 1 > tensor.numel():
-            continue  # with gaps, in which another tensor may be
-        start = tensor.data_ptr()
-        yield MemoryUse(start, start + (last + 1) * tensor.element_size(), writes)
+        start, elements = tensor.data_ptr(), tensor.numel()
+        if not tensor.is_contiguous():
+            by_dimension = zip(tensor.shape, tensor.stride(), strict=True)
+            reached = 1 + sum((size - 1) * stride for size, stride in by_dimension)
+            if reached > elements:
+                continue  # with gaps, in which another tensor may be
+            elements = reached
+        yield MemoryUse(start, start + elements * tensor.element_size(), writes)
 
 
 def _is_completed(work: Any) -> bool:

@@ -98,6 +98,21 @@ class PendingTest(unittest.TestCase):
             self.assertEqual(self.begin("recv", tensor, Work()), [])
             self.calls.clear()
 
+    def test_many_under_way(self) -> None:
+        """Of many calls under way those are found that use the same bytes, and only until they are over."""
+        whole = torch.zeros(64)
+        works = {at: Work() for at in (40, 0, 20, 30, 10, 50)}
+        for at, work in works.items():
+            self.begin("send", whole[at : at + 5], work)
+        long = Work()
+        self.assertEqual(self.begin("send", whole[4:31], long), [])
+        for tensor, count in ((whole[5:6], 1), (whole[34:40], 1), (whole[24:31], 3), (whole[55:], 0)):
+            self.assertEqual(len(self.calls.meets("recv", "", lambda t=tensor: Arguments((t,)), ())), count)
+        list(self.calls.waited(long))
+        self.calls.forget(works[30])
+        for tensor, count in ((whole[5:10], 0), (whole[24:31], 1), (whole[30:40], 0), (whole, 5)):
+            self.assertEqual(len(self.calls.meets("recv", "", lambda t=tensor: Arguments((t,)), ())), count)
+
     def test_outputs(self) -> None:
         """What a call fills is written."""
         tensor, other = torch.zeros(2), torch.zeros(2)
