@@ -19,13 +19,13 @@ class KnownGroup:
 
     __slots__ = ("number", "object_call", "of", "sequence", "signature", "signatures")
 
-    def __init__(self, of: weakref.ref[Any], signature: Signature) -> None:
+    def __init__(self, of: weakref.ref[Any], signature: Signature, signatures: dict[Hashable, int]) -> None:
         self.of = of
         self.signature = signature  # the group's fields alone
         self.sequence = 0
         self.number = 0
         self.object_call: ObjectCall | None = None  # around the last call
-        self.signatures: dict[Hashable, int] = {}  # of its calls, by what they are given
+        self.signatures = signatures  # of its calls, by what they are given
 
 
 class KnownGroups:
@@ -37,23 +37,26 @@ class KnownGroups:
         self._by_name: dict[str, KnownGroup] = {}
         self._made: dict[str, tuple[int, str]] = {}  # group's name -> its generation, and where it was made
         self._made_there: Counter[tuple[str, tuple[int, ...]]] = Counter()  # groups by line and members
+        # What is known of calls, by the signature of their group: the next test's groups are like this one's.
+        self._signatures: dict[Signature, dict[Hashable, int]] = {}
 
     def forget(self) -> None:
-        """Forgets all groups, because there will be new ones."""
+        """Forgets all groups, because there will be new ones; not the signatures of their calls."""
         for kept in (self.by_object, self._by_name, self._made, self._made_there):
             kept.clear()
 
     def forget_signatures(self) -> None:
         """Forgets the signatures of calls; the groups and their numbers stay."""
-        for group in self._by_name.values():
-            group.signatures.clear()
+        for signatures in self._signatures.values():
+            signatures.clear()
 
     def find(self, group: Any) -> KnownGroup:
         """Looks up a group by its name, because its object is not known or is that of another one."""
         name = _group_name(group)
         known = self._by_name.get(name)
         if known is None or known.of() is not group or not known.signature.members:
-            fresh = KnownGroup(weakref.ref(group), self._signature_of_group(group, name))
+            signature = self._signature_of_group(group, name)
+            fresh = KnownGroup(weakref.ref(group), signature, self._signatures.setdefault(signature, {}))
             if known is not None and known.signature == fresh.signature:  # another object for the same group
                 fresh.sequence, fresh.number = known.sequence, known.number
             known = self._by_name[name] = fresh

@@ -7,6 +7,7 @@ is the same as before is looked up.
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 from collections.abc import Callable, Hashable, Iterable
@@ -132,10 +133,8 @@ class Recorder:
 
     def _signature(self, group: KnownGroup, operation: str, key: Hashable, arguments: Arguments) -> int:
         if not are_real(arguments):
-            found = NOT_RECORDED
-        else:
-            found = self._log.text(signature_of(operation, arguments, group.signature))
-        group.signatures[key] = found
+            return NOT_RECORDED
+        found = group.signatures[key] = self._log.text(signature_of(operation, arguments, group.signature))
         return found
 
     def _named(
@@ -253,7 +252,7 @@ class Recorder:
 
     def cpp_begins(self, name: str) -> int:
         """Records that a function begins that waits in C++ for the calls it starts: a backward pass, say."""
-        return self._begins(Signature(name, kind=Kind.IN_CPP), waits=True)
+        return self._begins(_signature_in_cpp(name), waits=True)
 
     def cpp_ended(self, token: int) -> None:
         """Records that such a function has ended, and with it the calls that it waited for."""
@@ -268,10 +267,10 @@ class Recorder:
         self, name: str, members: tuple[int, ...], *, default: bool, waits: bool, timeout_s: float | None
     ) -> int:
         """Records that the rank begins to make a group; ``waits``: as a member, for the others."""
-        self._places.find(sys._getframe(1))
+        place, _ = self._places.find(sys._getframe(1))
         line = self._places.last.partition(" in ")[0]
         made = self._known.make(name, members, line, default=default, timeout_s=timeout_s)
-        return self._begins(made, waits=waits)
+        return self._log.begin(self._log.text(made), place, 1, 1, python_threads(), waits=waits)
 
     def uses_store(
         self,
@@ -289,7 +288,7 @@ class Recorder:
         ``prefix`` is what the store puts before it. ``workers``: the rank waits for as many calls like this.
         ``bounded``: for somebody who may be no rank of the test.
         """
-        signature = Signature(operation, prefix, kind, key=key, timeout_s=timeout_s, workers=workers)
+        signature = _signature_of_store(operation, prefix, kind, key, timeout_s, workers)
         token = self._begins(signature, waits=kind is Kind.STORE)
         if bounded:
             self._log.wait(token, bounded=True)
@@ -298,6 +297,18 @@ class Recorder:
     def _begins(self, signature: Signature, *, waits: bool) -> int:
         place, _ = self._places.find(sys._getframe(1).f_back)
         return self._log.begin(self._log.text(signature), place, 1, 1, python_threads(), waits=waits)
+
+
+@functools.lru_cache(maxsize=256)
+def _signature_in_cpp(name: str) -> Signature:
+    return Signature(name, kind=Kind.IN_CPP)
+
+
+@functools.lru_cache(maxsize=256)
+def _signature_of_store(
+    operation: str, prefix: str, kind: Kind, key: str, timeout_s: float | None, workers: int
+) -> Signature:
+    return Signature(operation, prefix, kind, key=key, timeout_s=timeout_s, workers=workers)
 
 
 def key_and_arguments(operation: str, arguments: Arguments) -> tuple[Hashable, Callable[[], Arguments]]:
