@@ -46,29 +46,8 @@ METHODS = {
     "monitored_barrier": "monitored_barrier",
 }
 
-# The same by operator of the namespace ``c10d``.
-OPERATORS = {
-    "allreduce_": "all_reduce",
-    "allreduce_coalesced_": "all_reduce_coalesced",
-    "reduce_": "reduce",
-    "broadcast_": "broadcast",
-    "allgather_": "all_gather",
-    "_allgather_base_": "all_gather_into_tensor",
-    "allgather_coalesced_": "all_gather_coalesced",
-    "allgather_into_tensor_coalesced_": "all_gather_into_tensor_coalesced",
-    "gather_": "gather",
-    "scatter_": "scatter",
-    "reduce_scatter_": "reduce_scatter",
-    "_reduce_scatter_base_": "reduce_scatter_tensor",
-    "reduce_scatter_tensor_coalesced_": "reduce_scatter_tensor_coalesced",
-    "alltoall_": "all_to_all",
-    "alltoall_base_": "all_to_all_single",
-    "send": "send",
-    "recv_": "recv",
-    "recv_any_source_": "recv",
-    "barrier": "barrier",
-    "monitored_barrier_": "monitored_barrier",
-}
+# The same by operator of the namespace ``c10d``, of those that DDP's reducer and its kin call in C++.
+OPERATORS = {"allreduce_": "all_reduce", "allgather_": "all_gather", "broadcast_": "broadcast"}
 
 # The same by functional operator of the namespace ``_c10d_functional``, without "_" and "_out" at its end.
 FUNCTIONAL = {

@@ -2,8 +2,8 @@
 
 Kernels of ours stand before torch's operators under the dispatch key BackendSelect, which is there for every
 device, in inference mode and below autograd, and comes right before the backend's own kernel. Such a kernel
-costs ten times as much as a wrapped method, so the operators of the namespace ``c10d``, which Python's calls
-go through as well, get theirs only in a rank that uses DDP.
+costs ten times as much as a wrapped method, and Python's calls go through the operators of the namespace
+``c10d`` as well. So only those get theirs that DDP calls, and only in a rank that uses it.
 """
 
 from __future__ import annotations

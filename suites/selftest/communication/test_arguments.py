@@ -51,9 +51,8 @@ class TablesTest(unittest.TestCase):
     """The tables of names beside what torch has."""
 
     def test_operators(self) -> None:
-        """Each operator of torch's that communicates has a name here."""
-        known = set(OPERATORS) | {"check_for_nan"}
-        self.assertLessEqual(set(torch_operators("c10d")), known)
+        """Each operator that is seen is one of torch's."""
+        self.assertLessEqual(set(OPERATORS), set(torch_operators("c10d")))
 
     def test_functional(self) -> None:
         """Each functional collective has a name here, but for those that are no single call."""
