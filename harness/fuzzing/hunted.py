@@ -39,6 +39,7 @@ FUZZERS: dict[str, str] = {
     "ddp": "harness.fuzzing.ddp.hunted:DdpPrograms",
     "dtensor": "harness.fuzzing.dtensors.hunted:DTensorPrograms",
     "fsdp": "harness.fuzzing.fsdp.hunted:FsdpPrograms",
+    "fsdp1": "harness.fuzzing.fsdp1.hunted:Fsdp1Programs",
     "steps": "harness.fuzzing.steps.hunted:StepPrograms",
     "stores": "harness.fuzzing.stores.hunted:StorePrograms",
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from types import ModuleType
 
 from harness.fuzzing import training
@@ -29,10 +29,13 @@ if __name__ == "__main__":
 _FUTURE = "from __future__ import annotations"
 
 
-def script(module: ModuleType, source: str, values: Iterable[str], call: str) -> str:
-    """A script whose ranks, ``rank`` of ``WORLD``, make a call of ``module`` on the model of ``source``."""
-    parts = (_FUTURE, _text(training), _text(module), source, "\n".join(values), _MAIN.replace("CALL", call))
-    return "\n\n".join(parts)
+def script(modules: Sequence[ModuleType], source: str, values: Iterable[str], call: str) -> str:
+    """A script whose ranks, ``rank`` of ``WORLD``, make a call on the model of ``source``.
+
+    The call is of the last of ``modules``, each of which may import what those before it define.
+    """
+    texts = [_text(each) for each in (training, *modules)]
+    return "\n\n".join((_FUTURE, *texts, source, "\n".join(values), _MAIN.replace("CALL", call)))
 
 
 def _text(module: ModuleType) -> str:

@@ -13,8 +13,10 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
-from harness.fuzzing.fsdp.draw import drawn
+from harness.fuzzing.fsdp import draw as fsdp_draw
 from harness.fuzzing.fsdp.hunted import FsdpPrograms
+from harness.fuzzing.fsdp1 import draw as fsdp1_draw
+from harness.fuzzing.fsdp1.hunted import Fsdp1Programs
 from suites.bugs.random_programs import RandomProgramsCase
 from suites.c10d.base import gloo_only
 
@@ -25,11 +27,13 @@ RANKS = 2
 
 @gloo_only
 class FsdpProgramsTest(RandomProgramsCase):
-    """Programs on two ranks."""
+    """Programs on two ranks: gradients, parameters and buffers after each step are the reference's."""
 
     def test_programs(self):
-        """Gradients, parameters and buffers after each step are the reference's."""
-        self.check_programs(FsdpPrograms(), lambda seed: drawn(seed, RANKS), EXAMPLES)
+        self.check_programs(FsdpPrograms(), lambda seed: fsdp_draw.drawn(seed, RANKS), EXAMPLES)
+
+    def test_fsdp1_programs(self):
+        self.check_programs(Fsdp1Programs(), lambda seed: fsdp1_draw.drawn(seed, RANKS), EXAMPLES)
 
 
 if __name__ == "__main__":

@@ -61,7 +61,7 @@ class DdpPrograms(Hunted[DdpProgram]):
             f"OPTIONS = {dict(program.options)}",
             f"STEPS = {_steps(program)}",
         )
-        return script(training, program.source, values, _CALL)
+        return script((training,), program.source, values, _CALL)
 
     def simpler(self, program: DdpProgram) -> Iterator[DdpProgram]:
         """Programs with fewer steps, blocks or options, or plainer ones."""

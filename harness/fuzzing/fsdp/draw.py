@@ -30,7 +30,7 @@ def drawn(seed: int, world_size: int) -> FsdpProgram:
         options["dtype"], reduce = choice.choice(PRECISIONS)
         options.update({"reduce": reduce} if reduce else {})
     ignores = not low and choice.random() < 0.2
-    blocks = tuple(_block(choice, names, ignores) for _ in range(choice.randint(1, MAX_BLOCKS)))
+    blocks = tuple(block(choice, names, ignores) for _ in range(choice.randint(1, MAX_BLOCKS)))
     inner = choice.choice((None, choice.randint(0, len(blocks) - 1)))
     if choice.random() < 0.6:
         numbers = [each for each in range(2, mesh[-1]) if mesh[-1] % each == 0]
@@ -40,15 +40,15 @@ def drawn(seed: int, world_size: int) -> FsdpProgram:
     if choice.random() < 0.2 and world_size != 3:
         options["last_dim"] = True
     optimizer = choice.choice(OPTIMIZERS[:2] if low else OPTIMIZERS)
-    steps = tuple(_step(choice) for _ in range(choice.randint(1, MAX_STEPS)))
+    steps = tuple(step(choice) for _ in range(choice.randint(1, MAX_STEPS)))
     if any(role == "ignored" for _, role in blocks):
         steps = tuple(replace(each, clips=False) for each in steps)
-    steps = _restorable(optimizer, blocks, steps)
+    steps = restorable(optimizer, blocks, steps)
     unit = inner is not None and choice.random() < 0.6
     return FsdpProgram(mesh, blocks, inner, unit, tuple(sorted(options.items())), steps, optimizer)
 
 
-def _restorable(
+def restorable(
     optimizer: str, blocks: tuple[tuple[str, str], ...], steps: tuple[Step, ...]
 ) -> tuple[Step, ...]:
     """The steps without state dicts that torch does not carry over, with FSDP or without it.
@@ -58,17 +58,19 @@ def _restorable(
     other shapes; nobody has found out yet whose fault that is.
     """
     full = optimizer != "sgd" and not {"shared", "tied"} & {name for name, _ in blocks}
-    kept = [replace(step, restores="") if step.restores == "full" and not full else step for step in steps]
+    kept = [replace(each, restores="") if each.restores == "full" and not full else each for each in steps]
     return (replace(kept[0], restores=""), *kept[1:])
 
 
-def _block(choice: random.Random, names: list[str], ignores: bool) -> tuple[str, str]:
+def block(choice: random.Random, names: list[str], ignores: bool) -> tuple[str, str]:
+    """A block of one of the names, with its role."""
     name = choice.choice(names)
     roles = ("", "unit", "unit", "ignored") if ignores else ("", "unit")
     return name, choice.choice(roles) if name in SUBMODULES else ""
 
 
-def _step(choice: random.Random) -> Step:
+def step(choice: random.Random) -> Step:
+    """A step of any kind."""
     return Step(
         choice.choice((1, 1, 2, 3)),
         choice.choice(WAYS),

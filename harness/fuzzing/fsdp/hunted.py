@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import astuple
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from harness.fuzzing.fsdp import training
 from harness.fuzzing.fsdp.draw import drawn
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 #: How many ranks programs have. Those of one seed have the same number, so that their ranks are kept.
 WORLD_SIZES = (2, 2, 3, 4)
-_CALL = "check(Model, MESH, UNITS, IGNORED, OPTIONS, STEPS, OPTIMIZER)"
+_CALL = "CHECK(Model, MESH, UNITS, IGNORED, OPTIONS, STEPS, OPTIMIZER)"
 # A process's meshes, which are kept from program to program.
 _meshes: dict[tuple[int, ...], DeviceMesh] = {}
 
@@ -32,12 +33,17 @@ class FsdpPrograms(Hunted[FsdpProgram]):
     name = "fsdp"
     timeout_s = 60.0
     imports = ("torch.distributed.checkpoint.state_dict", "torch.distributed.fsdp", "torch._dynamo")
+    #: The programs, the one of a seed, how one is checked, and the modules of which its script is made.
+    kind: ClassVar[type[FsdpProgram]] = FsdpProgram
+    program_of: Callable[[int, int], FsdpProgram] = staticmethod(drawn)
+    check: Callable[..., None] = staticmethod(training.check)
+    modules: ClassVar[tuple[ModuleType, ...]] = (training,)
 
     def drawn(self, seed: int) -> Iterator[FsdpProgram]:
         """Programs without end for a number of ranks that the seed decides."""
         choice = random.Random(seed)
         world_size = choice.choice(WORLD_SIZES)
-        return (drawn(choice.getrandbits(48), world_size) for _ in itertools.count())
+        return (self.program_of(choice.getrandbits(48), world_size) for _ in itertools.count())
 
     def world_size(self, program: FsdpProgram) -> int:
         """The ranks that train."""
@@ -49,7 +55,7 @@ class FsdpPrograms(Hunted[FsdpProgram]):
             if program.mesh not in _meshes:
                 _meshes[program.mesh] = training.mesh_of(program.mesh)
             arguments: list[Any] = [*_arguments(program), _meshes[program.mesh]]
-            training.check(model_of(program.source), *arguments)
+            self.check(model_of(program.source), *arguments)
         except (NotImplementedError, ValueError, RuntimeError) as error:
             if "not support" in str(error) or "unsupported" in str(error):
                 raise Rejected(str(error)) from error
@@ -60,7 +66,7 @@ class FsdpPrograms(Hunted[FsdpProgram]):
         names = ("MESH", "UNITS", "IGNORED", "OPTIONS", "STEPS", "OPTIMIZER")
         pairs = zip(names, _arguments(program), strict=True)
         values = [f"WORLD = {program.world_size}", *(f"{name} = {value!r}" for name, value in pairs)]
-        return script(training, program.source, values, _CALL)
+        return script(self.modules, program.source, values, _CALL.replace("CHECK", self.check.__name__))
 
     def simpler(self, program: FsdpProgram) -> Iterator[FsdpProgram]:
         """Programs with fewer steps, blocks or options, or plainer ones."""
@@ -82,7 +88,7 @@ class FsdpPrograms(Hunted[FsdpProgram]):
 
     def from_json(self, value: Any) -> FsdpProgram:
         """The program that ``to_json`` wrote."""
-        return from_json(value)
+        return from_json(value, self.kind)
 
 
 def _arguments(program: FsdpProgram) -> tuple[Any, ...]:

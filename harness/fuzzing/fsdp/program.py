@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 from harness.errors import UsageError
 from harness.fuzzing.blocks import BLOCKS, model_source
@@ -24,6 +24,7 @@ ROLES = ("", "unit", "ignored")
 WAYS = ("once", "kept", "each")
 OPTIMIZERS = ("sgd", "momentum", "adam")
 OPTIONS = frozenset({"reshard", "dtype", "reduce", "offload", "last_dim"})
+P = TypeVar("P", bound="FsdpProgram")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,10 @@ class FsdpProgram:
     ``reshard`` (after forward), ``dtype`` and ``reduce`` (of the mixed precision), ``offload``, ``last_dim``.
     """
 
+    #: The options that there are, and the blocks that are not supported.
+    known_options: ClassVar[frozenset[str]] = OPTIONS
+    refused: ClassVar[frozenset[str]] = REFUSED
+
     mesh: tuple[int, ...]
     blocks: tuple[tuple[str, str], ...]
     inner: int | None
@@ -63,21 +68,30 @@ class FsdpProgram:
         """Raises UsageError for what is not there and for what FSDP documents not to do."""
         options, names = dict(self.options), {name for name, _ in self.blocks}
         roles = {role for _, role in self.blocks}
-        if names - {*BLOCKS} or roles - {*ROLES} or {*options} - OPTIONS or self.optimizer not in OPTIMIZERS:
+        if (
+            names - {*BLOCKS}
+            or roles - {*ROLES}
+            or {*options} - self.known_options
+            or self.optimizer not in OPTIMIZERS
+        ):
             raise UsageError("no such block, role, option or optimizer")
-        if names & REFUSED or any(role and name not in SUBMODULES for name, role in self.blocks):
+        if names & self.refused or any(role and name not in SUBMODULES for name, role in self.blocks):
             raise UsageError("a block that FSDP does not support, or without a module of its own")
         if "dtype" in options and (names & DOUBLE or "ignored" in roles):
             raise UsageError("a lower precision excludes buffers of float64 and ignored parameters")
         if "ignored" in roles and any(each.clips for each in self.steps):
             raise UsageError("norms of DTensors and ignored tensors are not taken together")
+        if self.inner is not None and not 0 <= self.inner <= len(self.blocks):
+            raise UsageError("the module within begins at one of the blocks")
+        self.check_sharding(options)
+
+    def check_sharding(self, options: dict[str, Any]) -> None:
+        """Raises UsageError for options that do not fit the mesh."""
         reshard = options.get("reshard")
         if not isinstance(reshard, bool | None) and (
             self.mesh[-1] % reshard or not 1 < reshard < self.mesh[-1]
         ):
             raise UsageError("a number for reshard_after_forward divides the ranks")
-        if self.inner is not None and not 0 <= self.inner <= len(self.blocks):
-            raise UsageError("the module within begins at one of the blocks")
 
     @property
     def world_size(self) -> int:
@@ -104,9 +118,9 @@ def to_json(program: FsdpProgram) -> dict[str, Any]:
     return asdict(program)
 
 
-def from_json(data: dict[str, Any]) -> FsdpProgram:
-    """The program that ``to_json`` wrote."""
-    return FsdpProgram(
+def from_json(data: dict[str, Any], kind: type[P]) -> P:
+    """The program of a kind that ``to_json`` wrote."""
+    return kind(
         tuple(data["mesh"]),
         tuple((name, role) for name, role in data["blocks"]),
         data["inner"],

@@ -6,14 +6,15 @@ import unittest
 
 from harness.fuzzing.ddp import training as of_ddp
 from harness.fuzzing.fsdp import training as of_fsdp
+from harness.fuzzing.fsdp1 import training as of_fsdp1
 from harness.fuzzing.training_script import script
 
 
 class ScriptTest(unittest.TestCase):
     def test_parts(self) -> None:
-        for module in (of_ddp, of_fsdp):
-            with self.subTest(module.__name__):
-                text = script(module, "class Model: pass", ["WORLD = 2"], "check(Model, rank)")
+        for modules in ((of_ddp,), (of_fsdp,), (of_fsdp, of_fsdp1)):
+            with self.subTest(modules[-1].__name__):
+                text = script(modules, "class Model: pass", ["WORLD = 2"], "check(Model, rank)")
                 compile(text, "script", "exec")
                 self.assertNotIn("harness", text)
                 for part in (

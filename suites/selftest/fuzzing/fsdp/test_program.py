@@ -26,7 +26,7 @@ class ProgramTest(unittest.TestCase):
             module.get_submodule(name)
 
     def test_json(self) -> None:
-        self.assertEqual(from_json(json.loads(json.dumps(to_json(PROGRAM)))), PROGRAM)
+        self.assertEqual(from_json(json.loads(json.dumps(to_json(PROGRAM))), FsdpProgram), PROGRAM)
 
     def test_refused(self) -> None:
         refused: tuple[dict[str, Any], ...] = (

@@ -1,0 +1,135 @@
+"""Trains a module with FSDP1 in a rank; scripts contain this text. The reference is that of FSDP2's programs.
+
+After each step the whole parameters are gathered, and the whole gradients where the parameters are the
+module's own (``use_orig_params``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+import torch.distributed
+from torch import nn
+from torch.distributed.checkpoint.state_dict import StateDictOptions, get_state_dict, set_state_dict
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.fsdp import (
+    BackwardPrefetch,
+    FullyShardedDataParallel,
+    MixedPrecision,
+    ShardingStrategy,
+)
+
+from harness.fuzzing.fsdp.training import (
+    EVALUATION,
+    LIMIT,
+    TOLERANCES,
+    Steps,
+    emptied,
+    mesh_of,
+    optimizer_of,
+    without_fsdp,
+)
+from harness.fuzzing.training import State, backward, batch, difference, made, states
+
+# What FSDP1 puts into the names of a module that it has wrapped.
+WRAPPED = "_fsdp_wrapped_module."
+
+
+def wrapped(
+    module: nn.Module, mesh: DeviceMesh, units: Sequence[str], ignored: Sequence[str], options: dict[str, Any]
+) -> FullyShardedDataParallel:
+    """Wraps the units of a module, in place, and returns the module wrapped."""
+    given: dict[str, Any] = {
+        "device_mesh": mesh,
+        "device_id": torch.device("cpu"),
+        "use_orig_params": options.get("orig", False),
+        "sharding_strategy": ShardingStrategy[options.get("strategy", "FULL_SHARD")],
+        "limit_all_gathers": not options.get("unlimited"),
+        "forward_prefetch": options.get("forward_prefetch", False),
+        "ignored_states": [each for name in ignored for each in module.get_submodule(name).parameters()],
+    }
+    if "prefetch" in options:
+        given["backward_prefetch"] = BackwardPrefetch[options["prefetch"]] if options["prefetch"] else None
+    if "dtype" in options:
+        dtype, reduce = getattr(torch, options["dtype"]), options.get("reduce")
+        given["mixed_precision"] = MixedPrecision(dtype, None if reduce is None else getattr(torch, reduce))
+    done: dict[nn.Module, nn.Module] = {}
+    for name in units:
+        parent, _, own = name.rpartition(".")
+        unit = module.get_submodule(name)
+        if unit not in done:
+            done[unit] = FullyShardedDataParallel(unit, **given)
+        setattr(module.get_submodule(parent), own, done[unit])
+    return FullyShardedDataParallel(module, **given)
+
+
+def with_fsdp1(
+    model: Callable[[], nn.Module],
+    mesh: DeviceMesh,
+    units: Sequence[str],
+    ignored: Sequence[str],
+    options: dict[str, Any],
+    steps: Steps,
+    optimizer: str,
+) -> Iterator[State]:
+    """Yields the whole parameters and gradients, and this rank's buffers, after each of its steps."""
+    rank, orig = torch.distributed.get_rank(), options.get("orig", False)
+    module = wrapped(made(model), mesh, units, ignored, options)
+    optim = optimizer_of(module, optimizer, not ignored)
+    for step, (batches, way, keeps, evaluates, restores, clips) in enumerate(steps):
+        if restores:
+            how = StateDictOptions(full_state_dict=restores == "full", strict=False)
+            own, optims = get_state_dict(module, optim, options=how)
+            module = wrapped(emptied(made(model)), mesh, units, ignored, options)
+            optim = optimizer_of(module, optimizer, not ignored)
+            set_state_dict(module, optim, model_state_dict=own, optim_state_dict=optims, options=how)
+        optim.zero_grad(set_to_none=not keeps)
+        if evaluates:
+            with torch.no_grad():
+                module(batch(rank, step, EVALUATION))
+        for number in range(batches):
+            synced = number + 1 == batches or way == "each"
+            with contextlib.nullcontext() if synced else module.no_sync():
+                backward(module, batch(rank, step, number))
+        for name, parameter in module.named_parameters():  # FSDP leaves those ignored to the user
+            if name.replace(WRAPPED, "").rpartition(".")[0] in ignored and parameter.grad is not None:
+                torch.distributed.all_reduce(parameter.grad)
+                parameter.grad /= torch.distributed.get_world_size()
+        if clips:
+            module.clip_grad_norm_(LIMIT)
+        optim.step()
+        with FullyShardedDataParallel.summon_full_params(module, writeback=False, with_grads=orig):
+            found = states(module)
+        yield {name.replace(WRAPPED, ""): value for name, value in found.items()}
+
+
+def check_fsdp1(
+    model: Callable[[], nn.Module],
+    shape: Sequence[int],
+    units: Sequence[str],
+    ignored: Sequence[str],
+    options: dict[str, Any],
+    steps: Steps,
+    optimizer: str,
+    mesh: DeviceMesh | None = None,
+) -> None:
+    """Trains in both ways in a rank; AssertionError where it has something else."""
+    if mesh is None:
+        mesh = mesh_of(shape)
+    found = list(with_fsdp1(model, mesh, units, ignored, options, steps, optimizer))
+    expected = without_fsdp(model, mesh.size(), options, steps, optimizer, ignored)
+    tolerance = TOLERANCES[options.get("dtype", "float64")]
+    for step, (own, every) in enumerate(zip(found, expected, strict=True)):
+        right = every[mesh.get_rank()]
+        assert own.keys() == right.keys(), f"names: {[*own]} for {[*right]}"
+        for name, got in own.items():
+            is_gradient, whole = name.startswith("gradient "), right[name]
+            if is_gradient and not options.get("orig"):
+                continue
+            if is_gradient and whole is None and got is not None:
+                whole = torch.zeros_like(got)  # a view of the gradient of all parameters of its unit
+            text = difference(name, got, whole, tolerance)
+            assert not text, f"{text}\nafter step {step}: {got}\nfor {whole}"
