@@ -259,6 +259,7 @@ def _collectives(draw: DrawFn, groups: Sequence[tuple[int, ...]], backend: Backe
         delay=draw(_delays),
         uneven=kind == "all_to_all_single" and draw(st.booleans()),
         takes=None if plain else draw(st.none() | st.integers(1, 3)),
+        views=not plain and draw(st.booleans()),
     )
 
 
@@ -277,6 +278,7 @@ def _messages(draw: DrawFn, groups: Sequence[tuple[int, ...]], backend: Backend)
         send=draw(early if lag > 0 else _delays),
         receive=draw(early if lag < 0 else _delays),
         lag=lag,
+        views=draw(st.booleans()),
     )
 
 

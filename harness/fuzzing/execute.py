@@ -25,7 +25,7 @@ from harness.fuzzing.program import (
     Program,
     Straggler,
 )
-from harness.fuzzing.reference import Array, Interpretation, interpret
+from harness.fuzzing.reference import MARGIN, Array, Interpretation, interpret
 from harness.fuzzing.schedule import SEND, RankAction, schedule
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
@@ -89,6 +89,7 @@ class _RankRun:
         self._known = known
         self._given: dict[int, Tensors] = {}
         self._got: dict[int, Tensors] = {}
+        self._buffers: dict[int, list[torch.Tensor]] = {}
         self._under_way: dict[tuple[int, str], tuple[Any, Tensors]] = {}
 
     def act(self, action: RankAction) -> None:
@@ -120,6 +121,12 @@ class _RankRun:
                 expected = known.get((number, self._rank))
                 if expected is not None:
                     lines += self._compared(number, what, tensors, expected)
+        for number, buffers in sorted(self._buffers.items()):
+            if not all((buffer[:MARGIN] == 1).all() and (buffer[-MARGIN:] == 1).all() for buffer in buffers):
+                step = self._program.steps[number]
+                lines.append(
+                    f"rank {self._rank} has other values around the tensors of step {number}, {step}"
+                )
         return lines
 
     def _compared(self, number: int, what: str, tensors: Tensors, expected: Sequence[Array]) -> list[str]:
@@ -143,6 +150,7 @@ class _RankRun:
         shapes = reference.output_shapes(step, member)
         dtype = getattr(torch, step.dtype)
         outputs = [torch.zeros(shape, dtype=dtype, device=self._device) for shape in shapes]
+        inputs, outputs = (self._placed(action.number, step, tensors) for tensors in (inputs, outputs))
         if step.kind not in IN_PLACE:
             self._given[action.number] = inputs
         values = {
@@ -167,13 +175,26 @@ class _RankRun:
         group = self._groups[step.group]
         if action.part == SEND:
             (array,) = self._known.inputs[action.number, self._rank]
-            tensor = as_tensor(array, step.dtype, self._device)
+            (tensor,) = self._placed(action.number, step, [as_tensor(array, step.dtype, self._device)])
             self._given[action.number] = [tensor]
             send = dist.isend if action.later else dist.send
             return send(tensor, step.target, group=group, tag=step.tag), [tensor]
-        tensor = torch.zeros(step.shape, dtype=getattr(torch, step.dtype), device=self._device)
+        empty = torch.zeros(step.shape, dtype=getattr(torch, step.dtype), device=self._device)
+        (tensor,) = self._placed(action.number, step, [empty])
         receive = dist.irecv if action.later else dist.recv
         return receive(tensor, step.source, group=group, tag=step.tag), [tensor]
+
+    def _placed(
+        self, number: int, step: CollectiveStep | Message, tensors: list[torch.Tensor]
+    ) -> list[torch.Tensor]:
+        """The tensors as they are, or cut from one buffer with a margin at both ends."""
+        if not step.views or not tensors:
+            return tensors
+        margin = torch.ones(MARGIN, dtype=tensors[0].dtype, device=self._device)
+        buffer = torch.cat([margin, *(tensor.flatten() for tensor in tensors), margin])
+        self._buffers.setdefault(number, []).append(buffer)
+        parts = buffer[MARGIN:-MARGIN].split([tensor.numel() for tensor in tensors])
+        return [part.view(tensor.shape) for part, tensor in zip(parts, tensors, strict=True)]
 
     def _meet(self, number: int, last: int) -> None:
         if self._rank != last:

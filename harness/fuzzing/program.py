@@ -78,7 +78,9 @@ class CollectiveStep(_StepRepr):
     ``shape`` is the shape of one part: of the rank's one input tensor, of each tensor in its list, or of the
     rows for one rank where the collective splits along dimension 0. ``root`` counts within the group.
     ``uneven``, for ``all_to_all_single``, makes the number of rows differ between pairs of ranks. ``takes``
-    is the number of an earlier step, whose output is this step's input if its dtype and shape fit.
+    is the number of an earlier step, whose output is this step's input if its dtype and shape fit. With
+    ``views`` a rank's inputs are cut from one buffer, one behind the other, and so are its outputs; what
+    stands before and behind them there must stay.
     """
 
     kind: str
@@ -90,6 +92,7 @@ class CollectiveStep(_StepRepr):
     delay: Delay = None
     uneven: bool = False
     takes: int | None = None
+    views: bool = False
 
     def __post_init__(self) -> None:
         """Raises UsageError for values that make no valid call."""
@@ -112,7 +115,7 @@ class Message(_StepRepr):
     comes n steps after the sender's; with n < 0 the sender's comes -n steps after the receiver's. The earlier
     call must have a delay, and is waited for after the later call, because it might otherwise block a rank
     for which the other one waits. Messages that may be in flight together need different tags, unless their
-    lag is 0.
+    lag is 0. ``views``: both tensors are cut from larger buffers.
     """
 
     source: int
@@ -124,6 +127,7 @@ class Message(_StepRepr):
     send: Delay = None
     receive: Delay = None
     lag: int = 0
+    views: bool = False
 
     def __post_init__(self) -> None:
         """Raises UsageError for values that make no valid message, or one that could deadlock."""

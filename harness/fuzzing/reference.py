@@ -40,6 +40,8 @@ LABELS = 127
 #: does not overflow, and divides neither the offsets of ranks and parts nor the usual shapes, so that the
 #: data differs by rank, part and place.
 TERMS = 5
+#: The elements before and behind tensors that are cut from one buffer, all of them 1.
+MARGIN = 3
 
 
 @dataclass(frozen=True, slots=True)

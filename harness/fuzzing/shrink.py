@@ -81,6 +81,7 @@ def _plainer(step: Step, world_size: int) -> Iterator[Step]:
             {"dtype": "float32"},
             {"op": "sum"},
             {"uneven": False},
+            {"views": False},
             {"shape": (2,)},
         )
     else:
@@ -93,6 +94,7 @@ def _plainer(step: Step, world_size: int) -> Iterator[Step]:
             {"group": everyone, "source": 0, "target": 1},
             {"group": everyone},
             {"tag": 0},
+            {"views": False},
             {"dtype": "float32"},
             {"shape": (2,)},
         )

@@ -18,7 +18,7 @@ from harness.fuzzing.program import (
     Step,
     Straggler,
 )
-from harness.fuzzing.reference import LABELS, TERMS, Array, Interpretation, interpret
+from harness.fuzzing.reference import LABELS, MARGIN, TERMS, Array, Interpretation, interpret
 from harness.fuzzing.schedule import SEND, RankAction, schedule
 
 #: The most numbers of a tensor that the script compares; it leaves out the rest of a larger one.
@@ -40,7 +40,7 @@ def fill(step, rank, part, shape, dtype, values):
         return numbers % 2 == 1
     return (numbers * (1 - 2j) if dtype.is_complex else numbers).to(dtype)
 
-
+CUT
 def check(step, rank, got, expected, rtol):
     for tensor, numbers in zip(got, expected, strict=True):
         start = tensor.flatten()[: len(numbers)]
@@ -52,6 +52,20 @@ def main(rank, path):
 DEVICE    store = dist.FileStore(path, WORLD_SIZE)
     group = dist.PrefixStore("group", store)
     dist.init_process_group("BACKEND", store=group, rank=rank, world_size=WORLD_SIZE)
+"""
+_CUT = f"""\
+
+buffers = []
+
+
+def cut(tensors):
+    if not tensors:
+        return tensors
+    margin = torch.ones({MARGIN}, dtype=tensors[0].dtype)
+    buffers.append(torch.cat([margin, *(tensor.flatten() for tensor in tensors), margin]))
+    parts = buffers[-1][{MARGIN}:-{MARGIN}].split([tensor.numel() for tensor in tensors])
+    return [part.view(tensor.shape) for part, tensor in zip(parts, tensors)]
+
 """
 _ON_DEVICE = """\
     torch.get_device_module("DEVICE").set_device(rank)
@@ -88,9 +102,14 @@ def source_of(
     text = "".join(f"{line}\n" for line in lines)
     imported = f"import {plugin}  # registers the backend\n" if plugin else ""
     placed = "" if device_type == "cpu" else _ON_DEVICE.replace("DEVICE", device_type)
-    head = _HEAD.replace("PLUGIN\n", f"{imported}\n").replace("DEVICE", placed)
+    head = _HEAD.replace("CUT\n", _CUT if _cuts(program) else "\n").replace("DEVICE", placed)
+    head = head.replace("PLUGIN\n", f"{imported}\n")
     whole = head + text + _TAIL
     return whole.replace("WORLD_SIZE", str(program.world_size)).replace("BACKEND", backend)
+
+
+def _cuts(program: Program) -> bool:
+    return any(not isinstance(step, Straggler) and step.views for step in program.steps)
 
 
 def _right_body(program: Program) -> list[str]:
@@ -101,6 +120,12 @@ def _right_body(program: Program) -> list[str]:
                     if (number, rank) in known.results}  # fmt: skip
         if expected and not isinstance(step, Straggler):
             lines += _checks(number, step, expected)
+    if _cuts(program):
+        margins = f"(each[:{MARGIN}] == 1).all() and (each[-{MARGIN}:] == 1).all()"
+        lines += [
+            "    for each in buffers:",
+            f"        assert {margins}, f'rank {{rank}}: around tensors: {{each}}'",
+        ]
     return lines
 
 
@@ -174,10 +199,13 @@ def _collective(
     if takers:
         yield f"if rank in {_tuple(takers)}:"
         yield f"    inputs{n} = [got{step.takes}[0].clone()]"
+    if step.views:
+        yield f"inputs{n} = cut(inputs{n})"
     if step.kind in IN_PLACE:
         yield f"outputs{n} = inputs{n}"
     else:
-        yield f"outputs{n} = [torch.zeros(shape, dtype={dtype}) for shape in {outputs}[rank]]"
+        zeros = f"[torch.zeros(shape, dtype={dtype}) for shape in {outputs}[rank]]"
+        yield f"outputs{n} = {f'cut({zeros})' if step.views else zeros}"
     splits = {rank: reference.splits(step, member) for rank, member in members.items()}
     written = {
         "input": f"inputs{n}[0]",
@@ -199,10 +227,12 @@ def _message(action: RankAction, step: Message, name: str) -> Iterator[str]:
     how = f"group=groups[{step.group}], tag={step.tag}"
     later = "i" if action.later else ""
     if action.part == SEND:
-        yield f"sent{name} = fill({action.number}, rank, {step.target}, {step.shape}, {dtype}, {LABELS})"
+        filled = f"fill({action.number}, rank, {step.target}, {step.shape}, {dtype}, {LABELS})"
+        yield f"sent{name} = {f'cut([{filled}])[0]' if step.views else filled}"
         yield f"work{name} = dist.{later}send(sent{name}, {step.target}, {how})"
     else:
-        yield f"outputs{name} = [torch.zeros({step.shape}, dtype={dtype})]"
+        zeros = f"[torch.zeros({step.shape}, dtype={dtype})]"
+        yield f"outputs{name} = {f'cut({zeros})' if step.views else zeros}"
         yield f"work{name} = dist.{later}recv(outputs{name}[0], {step.source}, {how})"
 
 

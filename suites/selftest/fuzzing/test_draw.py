@@ -36,8 +36,10 @@ class Drawing(unittest.TestCase):
                     found["taken up"] += step.takes is not None
                     found["asynchronous"] += step.delay is not None
                     found["large"] += step.shape == (70001,)
+                    found["views"] += step.views
                 if isinstance(step, Message):
                     found["receiver first"] += step.lag < 0
+                    found["views of a message"] += step.views
                     found["sender first"] += step.lag > 0
         wanted = (
             *GLOO.kinds,
@@ -49,6 +51,8 @@ class Drawing(unittest.TestCase):
             "Straggler",
             "taken up",
             "large",
+            "views",
+            "views of a message",
         )
         for each in (*wanted, "asynchronous", "receiver first", "sender first"):
             self.assertGreater(found[each], 5, each)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unittest
+from dataclasses import replace
 from typing import Any
 from unittest import mock
 
@@ -33,7 +34,8 @@ class OnOneRank(unittest.TestCase):
         for kind in GLOO.kinds:
             for delay in (None, 1):
                 with self.subTest(kind, delay=delay):
-                    self.run_steps(CollectiveStep(kind, ALONE, delay=delay), Straggler(0))
+                    own = CollectiveStep(kind, ALONE, delay=delay)
+                    self.run_steps(own, Straggler(0), replace(own, views=True))
         self.run_steps(CollectiveStep("all_to_all_single", ALONE, uneven=True))
 
     def test_what_is_taken_up(self) -> None:
@@ -65,6 +67,23 @@ class OnOneRank(unittest.TestCase):
             self.assertRaisesRegex(AssertionError, r"rank 0 has in its input of step 0 \(tensor 0\)"),
         ):
             self.run_steps(CollectiveStep("all_gather", ALONE))
+
+    def test_what_was_written_beside_a_tensor_is_told(self) -> None:
+        """Where it is cut from a larger buffer: before it or behind it."""
+        for place in (-1, 2):
+
+            def beside(tensor: torch.Tensor, *args: Any, place: int = place, **kwargs: Any) -> None:
+                tensor.as_strided((1,), (1,), tensor.storage_offset() + place).fill_(7)
+
+            step = CollectiveStep("broadcast", ALONE, views=True)
+            with (
+                self.subTest(place=place),
+                mock.patch.object(dist, "broadcast", beside),
+                self.assertRaisesRegex(
+                    AssertionError, "rank 0 has other values around the tensors of step 0"
+                ),
+            ):
+                self.run_steps(step)
 
     def test_what_comes_after_the_wait_is_too_late(self) -> None:
         tensors: list[torch.Tensor] = []

@@ -34,13 +34,13 @@ EVERYONE = (0, 1, 2)
 PROGRAM = Program(
     3,
     (
-        CollectiveStep("broadcast", EVERYONE, dtype="int32", root=1, delay=2),
-        Message(0, 2, (0, 2), dtype="bool", tag=2, send=0, lag=2),
+        CollectiveStep("broadcast", EVERYONE, dtype="int32", root=1, delay=2, views=True),
+        Message(0, 2, (0, 2), dtype="bool", tag=2, send=0, lag=2, views=True),
         Straggler(1),
         CollectiveStep("all_to_all_single", (1, 2), dtype="complex64", shape=(1, 2), uneven=True),
         CollectiveStep("all_reduce", (0, 2), dtype="int32", op="bxor", takes=0),
         CollectiveStep("gather", EVERYONE, dtype="bfloat16", shape=(), root=2, delay=0),
-        CollectiveStep("reduce_scatter", (0, 1), dtype="float64", op="avg", shape=(1, 3)),
+        CollectiveStep("reduce_scatter", (0, 1), dtype="float64", op="avg", shape=(1, 3), views=True),
         Message(1, 0, EVERYONE, shape=(70001,)),
         CollectiveStep("barrier", EVERYONE, delay=1),
     ),
@@ -72,6 +72,11 @@ class Scripts(unittest.TestCase):
         done = run(script.replace(right, right.replace("33", "34", 1)))
         self.assertEqual(done.returncode, 1)
         self.assertIn("step 0, rank 0: tensor([32, 33]", done.stderr)
+        done = run(
+            script.replace("    for each in buffers", "    buffers[-1][-1] = 0\n    for each in buffers", 1)
+        )
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, "AssertionError: rank [012]: around tensors")
 
     def test_of_a_plugin(self) -> None:
         """The script imports what registers the backend, and fails as the backend is wrong."""
