@@ -31,6 +31,13 @@ from suites.selftest.pytest_plugin.runs import PytestCase
 from suites.selftest.run.scripts import TREE
 from suites.selftest.runner import runs
 
+# What the head below imports of torch, for processes that have it from the beginning.
+OF_TORCH = (
+    "torch._dynamo",
+    "torch.distributed._symmetric_memory",
+    "torch.distributed.tensor",
+    "torch.testing._internal.distributed.fake_pg",
+)
 HEAD = """
     import asyncio, atexit, contextvars, copyreg, decimal, faulthandler, gc, json, locale, logging
     import multiprocessing, os, random, resource, signal, socket, sys, tempfile, threading, tracemalloc
@@ -174,6 +181,7 @@ class RowsCase(PytestCase):
             cwd=self.project,
             env=runs.environ(self.project, PYTHONPATH=str(TREE), **variables),
             timeout=runs.PATIENCE_S,
+            imports=OF_TORCH,
         )
         self.assertEqual(run.returncode, code, run.stdout)
         return run.stdout
