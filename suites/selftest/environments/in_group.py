@@ -15,6 +15,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+if __package__ in (None, ""):  # started by its path: the tree is not on sys.path then
+    sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+
 from harness.system import control_group, posix
 
 # The files that take the limit, of version 2 and of version 1.

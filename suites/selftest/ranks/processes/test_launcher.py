@@ -30,6 +30,8 @@ GONE_S = 30.0
 class LostServerRows(Rows):
     """A server that dies under a test."""
 
+    deadline = "0.4"
+
     def loses(self, case: type[FaultyCase], method: str, how: str, **environ: str) -> None:
         """Checks that the verdict is an error with the reason, the ranks are gone, and the next
         test passes.
@@ -49,7 +51,7 @@ class LostServerRows(Rows):
 
     def test_stopped(self) -> None:
         """A server that is stopped under a test is killed at the test's deadline, when it is needed."""
-        self.loses(orphans.StopsServer, "test_wait", "stopped (as by SIGSTOP)", HARNESS_TIMEOUT="0.4")
+        self.loses(orphans.StopsServer, "test_wait", "stopped (as by SIGSTOP)", HARNESS_TIMEOUT=self.deadline)
 
     def test_stopped_while_ranks_exit(self) -> None:
         """A server that is stopped and so tells of no exit is killed, and no rank is said to hang."""
@@ -226,6 +228,8 @@ class LostServersOnForkServer(LostServerRows, OnForkServer):
 
 class LostServersOnSpawn(LostServerRows, OnSpawn):
     """Runs the tests on the small server that starts new interpreters."""
+
+    deadline = "4"  # ranks may take twice as long to start, which includes that they import the module
 
 
 class ImportsOnForkServer(ImportRows, OnForkServer):
