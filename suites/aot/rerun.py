@@ -7,7 +7,6 @@ import unittest
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from harness import slow_test
 from harness.errors import UsageError
 from harness.graphs import FrontEnd
 from suites.aot.base import AotTestCase
@@ -25,22 +24,19 @@ def rerun(
     stay: Mapping[str, str],
     breaks: Mapping[str, str],
     known: Iterable[Known] = (),
-    standard: Mapping[str, str] | None = None,
 ) -> type[AotTestCase]:
     """The class ``name`` of ``module`` with all tests of ``bases``, each through a new ``make(breaks=...)``.
 
     ``stay``: tests that are not run again, with the reason. ``breaks``: those whose functions break into
-    several graphs, with the reason. ``known``: those that fail. ``standard``: those that are no slow tests,
-    with the reason; with None no test is one. A test that is run again has to compile through the front end,
-    or it would be the same test twice.
+    several graphs, with the reason. ``known``: those that fail. A test that is run again has to compile
+    through the front end, or it would be the same test twice.
 
     UsageError where two bases have a test of one name, a table names a test that none has, or a test is
     expected to fail in whatever way.
     """
     owners = _owners(bases)
     known = tuple(known)
-    quick = owners.keys() if standard is None else standard.keys()
-    unknown = (all_names(known) | stay.keys() | breaks.keys() | quick) - owners.keys()
+    unknown = (all_names(known) | stay.keys() | breaks.keys()) - owners.keys()
     if unknown:
         raise UsageError(f"{name}: there is no test {sorted(unknown)[0]} to make an exception of")
     bare = [test for test, owner in owners.items() if is_bare(getattr(owner, test))]
@@ -52,8 +48,7 @@ def rerun(
     tests: dict[str, Any] = dict.fromkeys(stay)  # unittest does not see what is None
     for test, owner in owners.items():
         if test not in stay:
-            again = _through(getattr(owner, test), [one for one in known if one.concerns(test)])
-            tests[test] = again if test in quick else slow_test(again)
+            tests[test] = _through(getattr(owner, test), [one for one in known if one.concerns(test)])
     return type(
         name,
         (_Rerun, *bases),

@@ -45,6 +45,7 @@ STAY: dict[str, str] = dict.fromkeys(
         "test_mem_leak_from_save_for_bw",
         "test_mem_leak_from_save_for_bw_cuda",
         "test_module",
+        "test_parameters_of_a_class_of_their_own",
     ),
     _ITSELF,
 )
@@ -77,18 +78,6 @@ BREAKS: dict[str, str] = {
     "test_set__and_data_mutation_bad": "it makes a tensor with requires_grad=True",
     "test_some_output_requires_grad_input_doesnt": "it returns what it called requires_grad_() on",
 }
-
-#: Tests whose graphs AOTAutograd's cache does not take.
-_OWN_FUNCTION = "a graph with an autograd.Function is not cached, since its code is no part of the key"
-PAST_THE_CACHE: dict[str, str] = dict.fromkeys(
-    (
-        "test_backward_mutation_data",
-        "test_backward_mutation_on_grad_out",
-        "test_custom_autograd",
-        "test_input_output_aliase_custom_autograd_function",
-    ),
-    _OWN_FUNCTION,
-)
 
 #: Tests that fail behind dynamo, whatever stands behind that.
 KNOWN = (

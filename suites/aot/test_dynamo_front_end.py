@@ -1,8 +1,7 @@
 """The suite's tests of functions again, through ``torch.compile``: dynamo traces, and hands the graph on.
 
 Values, gradients, aliasing and errors count. What a graph looks like is the other classes' matter, for dynamo
-rewrites what it traces. The class with the cache behind dynamo has the same tests, first without a hit: the
-standard run has here those that do not get through the cache, ``--slow`` all.
+rewrites what it traces.
 """
 
 from __future__ import annotations
@@ -16,17 +15,10 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from suites.aot.front_ends import ThroughDynamo
 from suites.aot.rerun import rerun
-from suites.aot.rerun_tests import BASES, BREAKS, KNOWN, PAST_THE_CACHE, STAY
+from suites.aot.rerun_tests import BASES, BREAKS, KNOWN, STAY
 
 TestAOTAutogradWithDynamo = rerun(
-    "TestAOTAutogradWithDynamo",
-    __name__,
-    BASES,
-    ThroughDynamo,
-    stay=STAY,
-    breaks=BREAKS,
-    known=KNOWN,
-    standard=PAST_THE_CACHE,
+    "TestAOTAutogradWithDynamo", __name__, BASES, ThroughDynamo, stay=STAY, breaks=BREAKS, known=KNOWN
 )
 
 if __name__ == "__main__":

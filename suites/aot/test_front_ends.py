@@ -17,7 +17,6 @@ from torch._functorch._aot_autograd.autograd_cache import AOTAutogradCache
 from harness import DynamoTestCase, TestCase, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.errors import UsageError
 from harness.graphs import verify_aot
-from harness.requirements import requirements_of
 from suites.aot.autograd_cache import Codes
 from suites.aot.base import AotTestCase
 from suites.aot.front_ends import ThroughCache, ThroughDynamo
@@ -131,23 +130,10 @@ class RerunTest(TestCase):
         again = self.again(base(), known=[known])
         self.assertEqual(self.verdict(again, "test_alone"), ["expectedFailures"])
 
-    def test_standard(self):
-        """Of a table of standard tests all others are slow; without one none is."""
-        twice = type("Twice", (base(),), {"test_again": base().test_verifies})
-        for standard, quick in (
-            ({"test_again": "it is new"}, {"test_again"}),
-            (None, {"test_again", "test_verifies"}),
-        ):
-            again = self.again(twice, stay={"test_alone": "it compiles nothing"}, standard=standard)
-            tests = unittest.defaultTestLoader.getTestCaseNames(again)
-            skipped = {test for test in tests if requirements_of(again, test).slow}
-            self.assertEqual({*tests} - skipped, quick)
-
     def test_tables_name_tests(self):
         for options in (
             {"stay": {"test_gone": "it is gone"}},
             {"breaks": {"test_gone": "it is gone"}},
-            {"standard": {"test_gone": "it is gone"}},
             {"known": [Known("test_gone", "AssertionError", "", "it is gone")]},
         ):
             with self.subTest(**options), self.assertRaisesRegex(UsageError, "no test test_gone"):

@@ -2,9 +2,6 @@
 
 Each rank has tokens of its own, and draws its own dropout. What it must arrive at is computed in the rank by
 itself: the loss of its own tokens, and the mean of the gradients that the plain model gets from each rank's.
-
-The standard run has each backend and each kind of DDP's graph, but not all pairs of them: how the reducer
-takes gradients does not depend on who compiles. ``--slow`` has the others.
 """
 
 from __future__ import annotations
@@ -86,7 +83,6 @@ class BertFakeDdpTest(BertBodies, DynamoTestCase):
     def test_hf_bert_ddp_inductor(self):
         self.check_bert("inductor")
 
-    @slow_test
     def test_hf_bert_ddp_aot_eager(self):
         self.check_bert("aot_eager")
 
@@ -111,11 +107,9 @@ class BertDdpTest(BertBodies, DdpRanksTestCase):
     def test_hf_bert_ddp_inductor(self):
         self.check_bert("inductor")
 
-    @slow_test
     def test_hf_bert_ddp_inductor_static_graph(self):
         self.check_bert("inductor", static_graph=True)
 
-    @slow_test
     def test_hf_bert_ddp_aot_eager(self):
         self.check_bert("aot_eager")
 
