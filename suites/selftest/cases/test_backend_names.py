@@ -47,7 +47,7 @@ class NamesTest(unittest.TestCase):
             "cpu:golo": ("did you mean gloo?", "did you mean gloo?"),
             "ncl": ("did you mean nccl?", "did you mean nccl?"),
             "mccl": ("did you mean xccl?", ""),
-            "pigeon": ("it knows fake, gloo,", ""),
+            "pigeon": ("knows no process group backend 'pigeon'; it knows ", ""),
         }
         for backend, (in_rank, before) in table.items():
             with self.subTest(backend):
