@@ -56,13 +56,14 @@ def wrapped(
     if "dtype" in options:
         dtype, reduce = getattr(torch, options["dtype"]), options.get("reduce")
         given["mixed_precision"] = MixedPrecision(dtype, None if reduce is None else getattr(torch, reduce))
-    done: dict[nn.Module, nn.Module] = {}
     for name in units:
-        parent, _, own = name.rpartition(".")
         unit = module.get_submodule(name)
-        if unit not in done:
-            done[unit] = FullyShardedDataParallel(unit, **given)
-        setattr(module.get_submodule(parent), own, done[unit])
+        if not isinstance(unit, FullyShardedDataParallel):  # else by another name
+            names = [(parent, own) for parent in module.modules() for own in parent._modules]
+            places = [(parent, own) for parent, own in names if parent._modules[own] is unit]
+            fsdp = FullyShardedDataParallel(unit, **given)
+            for parent, own in places:
+                setattr(parent, own, fsdp)
     return FullyShardedDataParallel(module, **given)
 
 

@@ -29,12 +29,13 @@ class TrainingTest(unittest.TestCase):
         self.addCleanup(torch.distributed.destroy_process_group)
 
     def test_units(self) -> None:
-        """A module that stands under two names is wrapped once."""
-        module = made(MODEL)
-        wrapped(module, mesh_of((1,)), ["shared0", "odd1", "shared2"], [], {"orig": True})
-        self.assertIs(module.get_submodule("shared0"), module.get_submodule("shared2"))
-        units = [each for each in module.modules() if isinstance(each, FullyShardedDataParallel)]
-        self.assertEqual(len(units), 2)
+        """A module that stands under two names is wrapped once, under both of them."""
+        for names in (["shared0", "odd1", "shared2"], ["shared2", "odd1"]):
+            module = made(MODEL)
+            wrapped(module, mesh_of((1,)), names, [], {"orig": True})
+            self.assertIs(module.get_submodule("shared0"), module.get_submodule("shared2"))
+            units = [each for each in module.modules() if isinstance(each, FullyShardedDataParallel)]
+            self.assertEqual(len(units), 2)
 
     def test_compared(self) -> None:
         """What trains in the same way passes; a buffer, a parameter or a gradient that differs is named."""
