@@ -10,7 +10,7 @@ reach: public API
 fuzzer: fsdp1
 upstream: pytorch/pytorch#112717 for bfloat16, closed
 who: Whoever looks at the gradients of a model with frozen parameters that is not in float32.
-seen: ^fsdp1: process dies: rank # gives \(#,\) \w+ in all_gather[^|]*\| [^|]*(frozen|tiny)
+seen: ^fsdp1: process dies: rank # gives \(#,\) \S+ in all_gather[^|]*\| [^|]*(frozen|tiny)
 """
 
 import tempfile
