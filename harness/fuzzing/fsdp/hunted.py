@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 #: How many ranks programs have. Those of one seed have the same number, so that their ranks are kept.
 WORLD_SIZES = (2, 2, 3, 4)
-_CALL = "CHECK(Model, MESH, UNITS, IGNORED, OPTIONS, STEPS, OPTIMIZER)"
+_NAMES = ("MESH", "UNITS", "IGNORED", "OPTIONS", "STEPS", "OPTIMIZER")
 # A process's meshes, which are kept from program to program.
 _meshes: dict[tuple[int, ...], DeviceMesh] = {}
 
@@ -63,10 +63,10 @@ class FsdpPrograms(Hunted[FsdpProgram]):
 
     def script(self, program: FsdpProgram) -> str:
         """The program as a script in plain torch."""
-        names = ("MESH", "UNITS", "IGNORED", "OPTIONS", "STEPS", "OPTIMIZER")
-        pairs = zip(names, _arguments(program), strict=True)
+        pairs = zip(_NAMES, _arguments(program), strict=True)
         values = [f"WORLD = {program.world_size}", *(f"{name} = {value!r}" for name, value in pairs)]
-        return script(self.modules, program.source, values, _CALL.replace("CHECK", self.check.__name__))
+        call = f"{self.check.__name__}(Model, {', '.join(_NAMES)})"
+        return script(self.modules, program.source, values, call)
 
     def simpler(self, program: FsdpProgram) -> Iterator[FsdpProgram]:
         """Programs with fewer steps, blocks or options, or plainer ones."""

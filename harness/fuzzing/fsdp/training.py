@@ -85,12 +85,11 @@ def with_fsdp(
     optim = optimizer_of(module, optimizer, not ignored)
     for step, (batches, way, keeps, evaluates, restores, clips) in enumerate(steps):
         if restores:
-            how = StateDictOptions(full_state_dict=restores == "full", strict=False)
-            own, optims = get_state_dict(module, optim, options=how)
+            before = module, optim
             module = emptied(made(model))
             fsdp = sharded(module, mesh, units, ignored, options)
             optim = optimizer_of(module, optimizer, not ignored)
-            set_state_dict(module, optim, model_state_dict=own, optim_state_dict=optims, options=how)
+            carry_over(before, (module, optim), full=restores == "full")
         optim.zero_grad(set_to_none=not keeps)
         if evaluates:
             with torch.no_grad():
@@ -103,13 +102,28 @@ def with_fsdp(
             backward(module, batch(rank, step, number))
         for name in ignored:  # FSDP leaves them to the user
             for parameter in module.get_submodule(name).parameters():
-                if parameter.grad is not None:
-                    torch.distributed.all_reduce(parameter.grad)
-                    parameter.grad /= torch.distributed.get_world_size()
+                average_gradient(parameter)
         if clips:
             nn.utils.clip_grad_norm_([each for each in module.parameters() if each.requires_grad], LIMIT)
         optim.step()
         yield {name: local(value) for name, value in states(module).items()}
+
+
+Trained = tuple[nn.Module, torch.optim.Optimizer]
+
+
+def carry_over(source: Trained, target: Trained, *, full: bool) -> None:
+    """Copies the states of a module and its optimizer to others, by state dicts, full or of shards."""
+    how = StateDictOptions(full_state_dict=full, strict=False)
+    own, optims = get_state_dict(*source, options=how)
+    set_state_dict(*target, model_state_dict=own, optim_state_dict=optims, options=how)
+
+
+def average_gradient(parameter: nn.Parameter) -> None:
+    """Makes a gradient, if there is one, the mean of all ranks' gradients."""
+    if parameter.grad is not None:
+        torch.distributed.all_reduce(parameter.grad)
+        parameter.grad /= torch.distributed.get_world_size()
 
 
 def emptied(module: nn.Module) -> nn.Module:
@@ -195,12 +209,29 @@ def check(
     found = list(with_fsdp(model, mesh, units, ignored, options, steps, optimizer))
     rank, place, parts = mesh.get_rank(), mesh.get_local_rank(mesh.ndim - 1), mesh.size(mesh.ndim - 1)
     expected = without_fsdp(model, mesh.size(), options, steps, optimizer, ignored)
+
+    def part(name: str, whole: torch.Tensor | None, _: torch.Tensor | None) -> torch.Tensor | None:
+        if name.startswith("buffer ") or name.split(" ")[-1].rpartition(".")[0] in ignored:
+            return whole
+        return shard_of(whole, options.get("last_dim", False), place, parts)
+
+    compare(found, [every[rank] for every in expected], part, options)
+
+
+def compare(
+    found: Sequence[State],
+    expected: Sequence[State],
+    part: Callable[[str, torch.Tensor | None, torch.Tensor | None], torch.Tensor | None],
+    options: dict[str, Any],
+) -> None:
+    """AssertionError where a rank's states after a step differ from what is right.
+
+    ``part`` gives what is right in place of a whole tensor, for its name and the tensor that was found.
+    """
     tolerance = TOLERANCES[options.get("dtype", "float64")]
-    for step, (own, every) in enumerate(zip(found, expected, strict=True)):
-        assert own.keys() == every[rank].keys(), f"names: {[*own]} for {[*every[rank]]}"
+    for step, (own, whole) in enumerate(zip(found, expected, strict=True)):
+        assert own.keys() == whole.keys(), f"names: {[*own]} for {[*whole]}"
         for name, got in own.items():
-            whole = name.startswith("buffer ") or name.split(" ")[-1].rpartition(".")[0] in ignored
-            right = every[rank][name]
-            right = right if whole else shard_of(right, options.get("last_dim", False), place, parts)
+            right = part(name, whole[name], got)
             text = difference(name, got, right, tolerance)
             assert not text, f"{text}\nafter step {step}: {got}\nfor {right}"

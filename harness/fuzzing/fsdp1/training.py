@@ -13,7 +13,6 @@ from typing import Any
 import torch
 import torch.distributed
 from torch import nn
-from torch.distributed.checkpoint.state_dict import StateDictOptions, get_state_dict, set_state_dict
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import (
     BackwardPrefetch,
@@ -25,14 +24,16 @@ from torch.distributed.fsdp import (
 from harness.fuzzing.fsdp.training import (
     EVALUATION,
     LIMIT,
-    TOLERANCES,
     Steps,
+    average_gradient,
+    carry_over,
+    compare,
     emptied,
     mesh_of,
     optimizer_of,
     without_fsdp,
 )
-from harness.fuzzing.training import State, backward, batch, difference, made, states
+from harness.fuzzing.training import State, backward, batch, made, states
 
 # What FSDP1 puts into the names of a module that it has wrapped.
 WRAPPED = "_fsdp_wrapped_module."
@@ -59,11 +60,12 @@ def wrapped(
     for name in units:
         unit = module.get_submodule(name)
         if not isinstance(unit, FullyShardedDataParallel):  # else by another name
-            names = [(parent, own) for parent in module.modules() for own in parent._modules]
-            places = [(parent, own) for parent, own in names if parent._modules[own] is unit]
+            parents = list(module.modules())
             fsdp = FullyShardedDataParallel(unit, **given)
-            for parent, own in places:
-                setattr(parent, own, fsdp)
+            for parent in parents:
+                for own, child in parent._modules.items():
+                    if child is unit:
+                        setattr(parent, own, fsdp)
     return FullyShardedDataParallel(module, **given)
 
 
@@ -82,11 +84,10 @@ def with_fsdp1(
     optim = optimizer_of(module, optimizer, not ignored)
     for step, (batches, way, keeps, evaluates, restores, clips) in enumerate(steps):
         if restores:
-            how = StateDictOptions(full_state_dict=restores == "full", strict=False)
-            own, optims = get_state_dict(module, optim, options=how)
+            before = module, optim
             module = wrapped(emptied(made(model)), mesh, units, ignored, options)
             optim = optimizer_of(module, optimizer, not ignored)
-            set_state_dict(module, optim, model_state_dict=own, optim_state_dict=optims, options=how)
+            carry_over(before, (module, optim), full=restores == "full")
         optim.zero_grad(set_to_none=not keeps)
         if evaluates:
             with torch.no_grad():
@@ -96,9 +97,8 @@ def with_fsdp1(
             with contextlib.nullcontext() if synced else module.no_sync():
                 backward(module, batch(rank, step, number))
         for name, parameter in module.named_parameters():  # FSDP leaves those ignored to the user
-            if name.replace(WRAPPED, "").rpartition(".")[0] in ignored and parameter.grad is not None:
-                torch.distributed.all_reduce(parameter.grad)
-                parameter.grad /= torch.distributed.get_world_size()
+            if name.replace(WRAPPED, "").rpartition(".")[0] in ignored:
+                average_gradient(parameter)
         if clips:
             module.clip_grad_norm_(LIMIT)
         optim.step()
@@ -122,15 +122,13 @@ def check_fsdp1(
         mesh = mesh_of(shape)
     found = list(with_fsdp1(model, mesh, units, ignored, options, steps, optimizer))
     expected = without_fsdp(model, mesh.size(), options, steps, optimizer, ignored)
-    tolerance = TOLERANCES[options.get("dtype", "float64")]
-    for step, (own, every) in enumerate(zip(found, expected, strict=True)):
-        right = every[mesh.get_rank()]
-        assert own.keys() == right.keys(), f"names: {[*own]} for {[*right]}"
-        for name, got in own.items():
-            is_gradient, whole = name.startswith("gradient "), right[name]
-            if is_gradient and not options.get("orig"):
-                continue
-            if is_gradient and whole is None and got is not None:
-                whole = torch.zeros_like(got)  # a view of the gradient of all parameters of its unit
-            text = difference(name, got, whole, tolerance)
-            assert not text, f"{text}\nafter step {step}: {got}\nfor {whole}"
+
+    def part(name: str, whole: torch.Tensor | None, got: torch.Tensor | None) -> torch.Tensor | None:
+        if not name.startswith("gradient "):
+            return whole
+        if not options.get("orig"):
+            return got  # the module's own parameters have none
+        # Without one it may be a view of the gradient of all parameters of its unit.
+        return torch.zeros_like(got) if whole is None and got is not None else whole
+
+    compare(found, [every[mesh.get_rank()] for every in expected], part, options)
