@@ -149,7 +149,7 @@ class TestMultiProc(TrainingTestCase):
 
 
 class EveryWorldSize(TrainingTestCase):
-    """Graphs in several pieces, on any number of ranks, of which who runs the graphs does not know."""
+    """Graphs in several pieces, on any number of ranks, compiled by the backend ``compiler``."""
 
     compiler = "aot_eager"
 

@@ -1,6 +1,6 @@
 """Training with compiled FSDP1 on one, two and four ranks: what one process computes from all rows.
 
-Who runs a graph does not know how many ranks there are: the two vary together, and not in all pairs.
+What a backend compiles does not depend on the number of ranks, so not all pairs of the two are tried.
 """
 
 from __future__ import annotations
