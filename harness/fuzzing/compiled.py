@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from harness.fuzzing import ways
+from harness.fuzzing.compilers import AOT, COMPILED_AUTOGRAD, DYNAMO, EXPORT, INDUCTOR
 from harness.fuzzing.functions import Inputs, TensorFunction, from_json
 from harness.fuzzing.hunted import Hunted, Place, Rejected
 
@@ -93,7 +93,7 @@ class CompiledFunctions(Hunted[TensorFunction]):
     name = "compile"
     timeout_s = 60.0
     imports: ClassVar[tuple[str, ...]] = ("torch._dynamo", "functorch.compile", "torch._inductor.compile_fx")
-    compilers: ClassVar[tuple[str, ...]] = ways.DYNAMO
+    compilers: ClassVar[tuple[str, ...]] = DYNAMO
     contexts: ClassVar[tuple[str, ...]] = (*CONTEXTS, AUTOCAST)
     # Whether some functions are called again with other inputs, of which dynamo's guards have to know.
     calls_again: ClassVar[bool] = True
@@ -144,7 +144,7 @@ class InductorFunctions(CompiledFunctions):
 
     name = "inductor"
     timeout_s = 120.0
-    compilers = ways.INDUCTOR
+    compilers = INDUCTOR
     contexts = CONTEXTS
 
 
@@ -152,7 +152,7 @@ class AotFunctions(CompiledFunctions):
     """Functions through AOTAutograd by itself, without dynamo: an internal entry."""
 
     name = "aot"
-    compilers = ways.AOT
+    compilers = AOT
     contexts = CONTEXTS
     calls_again = False
 
@@ -162,7 +162,7 @@ class ExportedFunctions(CompiledFunctions):
 
     name = "export"
     imports = ("torch._dynamo", "torch.export")
-    compilers = ways.EXPORT
+    compilers = EXPORT
     calls_again = False
 
 
@@ -171,7 +171,7 @@ class CompiledBackwards(CompiledFunctions):
 
     name = "compiled-autograd"
     imports = ("torch._dynamo.compiled_autograd", "torch._dynamo")
-    compilers = ways.COMPILED_AUTOGRAD
+    compilers = COMPILED_AUTOGRAD
 
 
 def renamed(text: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from harness.fuzzing.ways import helpers, plainer_ways
+from harness.fuzzing.compilers import helpers, plainer_compilers
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
@@ -161,7 +161,7 @@ class TensorFunction:
             yield replace(self, body=_without(self.body, index))
         for index in range(len(self.outputs) if len(self.outputs) > 1 else 0):
             yield replace(self, outputs=_without(self.outputs, index))
-        for compiler in plainer_ways(self.compiler):
+        for compiler in plainer_compilers(self.compiler):
             yield replace(self, compiler=compiler)
         for index, line in enumerate(self.body):
             for plainer in _plainer(line):

@@ -1,9 +1,10 @@
-"""Tests the ways of compiling: what each calls, what is refused, that a planted fault is found and shrunk."""
+"""Tests the compilers: what each calls, what is refused, that a planted fault is found and shrunk."""
 
 from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import unittest
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -13,7 +14,7 @@ from unittest import mock
 import torch
 import torch._dynamo
 
-from harness.fuzzing import ways
+from harness.fuzzing import compilers
 from harness.fuzzing.compiled import CompiledBackwards, CompiledFunctions, ExportedFunctions
 from harness.fuzzing.functions import Inputs, TensorFunction
 from harness.fuzzing.hunted import Place, Rejected
@@ -99,7 +100,7 @@ class ExportTest(unittest.TestCase):
 class MarkTest(unittest.TestCase):
     def test_sizes_but_one_are_marked(self) -> None:
         marks: list[tuple[int, ...]] = []
-        text = ways.helpers("marked(f)", "a")
+        text = compilers.helpers("marked(f)", "a")
         scope: dict[str, Any] = {"torch": torch, "note": lambda each, at: marks.append((*each.shape, at))}
         exec(
             f"{text}\nmarked(lambda *each: each, note)(torch.ones(1, 3), torch.ones(0), torch.ones(2, 2))",
@@ -108,7 +109,7 @@ class MarkTest(unittest.TestCase):
         self.assertEqual(marks, [(1, 3, 1), (2, 2, 0), (2, 2, 1)])
 
     def test_certain_size_is_rejected(self) -> None:
-        strict = next(way for way in ways.DYNAMO if "._dynamo.mark_dynamic" in way)
+        strict = next(each for each in compilers.DYNAMO if "._dynamo.mark_dynamic" in each)
         function = replace(FUNCTION, body=("t0 = a * a.split(1)[-1]",), compiler=strict)
         with (
             contextlib.redirect_stdout(io.StringIO()),
@@ -128,7 +129,7 @@ class CompiledAutogradTest(unittest.TestCase):
             return graph
 
         with mock.patch("torch.compile", compile):
-            CompiledBackwards().run(replace(FUNCTION, compiler=ways.COMPILED_AUTOGRAD[0]), PLACE)
+            CompiledBackwards().run(replace(FUNCTION, compiler=compilers.COMPILED_AUTOGRAD[0]), PLACE)
         self.assertTrue(graphs)
         self.assertTrue(all(isinstance(each, torch.fx.GraphModule) for each in graphs))
 
@@ -141,7 +142,7 @@ class CompiledAutogradTest(unittest.TestCase):
 
         with (
             mock.patch("torch.compile", compile),
-            mock.patch.object(CompiledBackwards, "compilers", ways.COMPILED_AUTOGRAD[:1]),
+            mock.patch.object(CompiledBackwards, "compilers", compilers.COMPILED_AUTOGRAD[:1]),
         ):
             function, failure = shrunk(CompiledBackwards())
         self.assertIn("gradient of leaf", failure)
@@ -154,18 +155,19 @@ class AutocastTest(unittest.TestCase):
         inputs = replace(INPUTS, arguments=("y0", "y0"))
         function = replace(FUNCTION, inputs=inputs, body=body, compiler="lambda a, b: [a @ b]")
         self.assertIn("output #: values", said(CompiledFunctions(), function))
-        self.assertEqual(said(CompiledFunctions(), replace(function, compiler=ways.DYNAMO[0])), "")
+        self.assertEqual(said(CompiledFunctions(), replace(function, compiler=compilers.DYNAMO[0])), "")
 
 
 class PlainerTest(unittest.TestCase):
-    def test_each_way_gets_plainer_until_it_is_plain(self) -> None:
-        for way in {*ways.DYNAMO, *ways.INDUCTOR, *ways.AOT, *ways.EXPORT, *ways.COMPILED_AUTOGRAD}:
-            seen = {way}
-            while plainer := ways.plainer_ways(way):
-                way = plainer[-1]
-                self.assertNotIn(way, seen)
-                seen.add(way)
-            self.assertNotIn("True", way.replace("keep_inference_input_mutations=True", ""))
+    def test_each_gets_plainer_until_it_is_plain(self) -> None:
+        kinds = (compilers.DYNAMO, compilers.INDUCTOR, compilers.AOT, compilers.EXPORT)
+        for compiler in {*itertools.chain(*kinds, compilers.COMPILED_AUTOGRAD)}:
+            seen = {compiler}
+            while plainer := compilers.plainer_compilers(compiler):
+                compiler = plainer[-1]
+                self.assertNotIn(compiler, seen)
+                seen.add(compiler)
+            self.assertNotIn("True", compiler.replace("keep_inference_input_mutations=True", ""))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The ways in which random functions are compiled: expressions over ``f``, and the helpers that they call.
+"""The compilers of random functions: expressions over ``f``, and the helpers that they call.
 
 A script contains the text of those helpers that its expression names. A helper ends the script with exit code
 0 where torch refuses the function by a restriction that it documents: the program says nothing.
@@ -109,7 +109,7 @@ def helpers(compiler: str, parameters: str) -> str:
     return "".join(text for name, text in texts.items() if compiler.startswith(name))
 
 
-def plainer_ways(compiler: str) -> list[str]:
+def plainer_compilers(compiler: str) -> list[str]:
     """Expressions that are simpler by one change."""
     found = []
     for old, new in (
