@@ -23,7 +23,7 @@ from suites.selftest.communication.started_programs import case_of
 from suites.selftest.faults.rows import OnForkServer, Played
 
 # Seconds. Only a program that is to come to its deadline waits for it.
-DEADLINE = "20"
+DEADLINE = "90"
 SHORT_DEADLINE = "3"
 # Nor does any wait for these, after a rank that failed or skipped.
 GRACES = {"HARNESS_GRACE": "600", "HARNESS_SKIP_GRACE": "600"}
