@@ -124,10 +124,20 @@ def _error_shown_nowhere(outcome: TestOutcome, root: RankOutcome) -> ErrorInfo |
 
 
 def _described(outcome: TestOutcome, root: RankOutcome) -> str:
-    """The description of the root cause, with the ranks that have the same traceback."""
+    """The description of the root cause, with the ranks that have the same traceback or were as late."""
     said = describe(root)
-    same = _ranks_of(group_errors(outcome.ranks), root.rank)
+    late = root.status is Status.TIMED_OUT and root.error is None
+    same = _as_late(outcome, root) if late else _ranks_of(group_errors(outcome.ranks), root.rank)
     return f"{said} (the same on {ranks_text(same)})" if len(same) > 1 else said
+
+
+def _as_late(outcome: TestOutcome, root: RankOutcome) -> tuple[int, ...]:
+    """The ranks that timed out as ``root`` did: in the same phase, and in a call or not."""
+
+    def lateness(o: RankOutcome) -> object:
+        return o.status, o.phase, o.under_way is None, o.error is None
+
+    return tuple(o.rank for o in outcome.ranks if lateness(o) == lateness(root))
 
 
 def _ranks_of(groups: Sequence[Grouped], rank: int) -> tuple[int, ...]:

@@ -115,6 +115,14 @@ class TimeoutTest(unittest.TestCase):
         self.assertIn("stack of rank 1, innermost first:\n", said)
         self.assertNotIn("unittest", said, "frames of the machinery are of no use")
 
+    def test_all_that_were_late_are_named(self) -> None:
+        """Of ranks that all compute until the deadline, none is to blame alone."""
+        late = [RankOutcome(r, Status.TIMED_OUT, stack=stack("step", r)) for r in range(3)]
+        self.assertIn("cause: rank 0 timed out (the same on ranks 0-2)\n", text(*late))
+        self.assertIn("cause: rank 0 timed out\n", text(late[0], RankOutcome(1, Status.PASSED)))
+        leaving = RankOutcome(1, Status.TIMED_OUT, phase="exit")
+        self.assertIn("cause: rank 0 timed out\n", text(late[0], leaving))
+
     def test_ended_rank_without_user_frame_shows_its_stack(self) -> None:
         lost = RankOutcome(0, Status.ENDED, stack='  File "<frozen importlib>", line 1 in load\n', order=2)
         said = text(lost, failing(1))
