@@ -3,8 +3,8 @@
 A fork inherits what fixtures have made, such as functions that monkeypatch has replaced or a fake process
 group, and pytest's log handlers and recorded warnings. So the server is forked when all tests are collected
 and none has begun.
-Where this process cannot be forked because it has threads (a worker of pytest-xdist, or pytest-rerunfailures
-beside pytest-xdist), the server is a new interpreter, which inherits nothing whenever it is started.
+Where this process cannot be forked because it has threads (a worker of pytest-xdist), the server is a new
+interpreter, which inherits nothing whenever it is started.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from harness.system import scratch
 
 # Plugins for which the runner has something of its own; their options are accepted and ignored. The last
 # three are this project's plugin for runs by pytest alone. Without pytest-xdist, pytest-rerunfailures starts
-# no thread, after which no worker could be forked.
+# no thread, which each worker would have lost.
 _REPLACED = (
     *("faulthandler", "junitxml", "pastebin", "debugging", "lfplugin", "nfplugin", "stepwiseplugin"),
     "randomly",

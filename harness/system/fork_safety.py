@@ -12,10 +12,10 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from harness.system import accelerators, python_state, torch_state
+from harness.system import accelerators, python_state, torch_state, waiting_threads
 from harness.system.posix import os_threads
 
 # The exit code of a fork that could not answer.
@@ -25,12 +25,15 @@ _FAILED = 2
 def is_clean() -> bool:
     """Whether this process may be forked into a server.
 
-    It has no other thread, no accelerator context, nothing of torch's that a new process would not have, and
-    no pytest test under way, whose fixtures, log handlers and recorded warnings a fork would inherit.
+    It has no other thread but those of ``waiting_threads``, no accelerator context, nothing of torch's that a
+    new process would not have, and no pytest test under way, whose fixtures, log handlers and recorded
+    warnings a fork would inherit.
     """
     if _in_pytest_test():
         return False
-    if threading.active_count() > 1 or accelerators.in_use() or torch_state.made_here():
+    if threading.active_count() > 1 + waiting_threads.count():
+        return False
+    if accelerators.in_use() or torch_state.made_here():
         return False
     return fork_keeps_all_threads() and fork_keeps_devices()
 
@@ -74,16 +77,32 @@ def begins_as_new() -> bool:
 
 
 def fork_keeps_all_threads() -> bool:
-    """Whether a fork would lose no thread: there is only one, or the other threads end before each fork.
+    """Whether a fork would lose no thread that it needs: the others wait, or end before each fork.
 
     Some thread pools (OpenBLAS's) end their threads before a fork and start them again when needed, others
     (OpenMP's, autograd's) do not, and a fork without them hangs (pytorch/pytorch#17199,
     pytorch/pytorch#2245). A trial fork tells them apart.
     """
-    if os_threads() == 1:
+    if _one_thread():
         return True
     _trial_fork()
-    return os_threads() == 1
+    return _one_thread()
+
+
+def _one_thread() -> bool:
+    """Whether this process has no other thread, by the operating system's count, but those that wait."""
+    return os_threads() == 1 + waiting_threads.count()
+
+
+@contextlib.contextmanager
+def without_fork_warning() -> Iterator[None]:
+    """The region of a fork beside threads that do not hinder it.
+
+    Python 3.12 and later warn about any (python/cpython#100228).
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        yield
 
 
 def fork_keeps_devices() -> bool:
@@ -98,10 +117,7 @@ def fork_keeps_devices() -> bool:
 
 def _trial_fork(question: Callable[[], bool] = lambda: False) -> bool:
     """Forks, and returns what the fork answers."""
-    with warnings.catch_warnings():
-        # Python 3.12 and later warn about a fork in a process with threads (python/cpython#100228); whether
-        # there are any after a fork is what this one finds out.
-        warnings.simplefilter("ignore", DeprecationWarning)
+    with without_fork_warning():  # whether there are threads after a fork is what this one finds out
         pid = os.fork()
     if pid == 0:
         answer = _FAILED

@@ -21,7 +21,7 @@ from harness.ranks.processes import preload, rank, server
 from harness.ranks.processes.launcher import Launcher, LaunchServer, ServerLauncher
 from harness.ranks.processes.rank_set import DirtyModule, RankSet
 from harness.system import posix, runner_settings
-from harness.system.fork_safety import IMPORTED, begins_as_new
+from harness.system.fork_safety import IMPORTED, begins_as_new, without_fork_warning
 from harness.system.server_process import Parent, start_interpreter, this_process
 from harness.wire import socket_pair
 
@@ -110,7 +110,8 @@ def _fork_server() -> LaunchServer:
     parent = this_process()
     with contextlib.ExitStack() as undo:
         near, far = (undo.enter_context(end) for end in socket_pair())
-        pid = os.fork()
+        with without_fork_warning():
+            pid = os.fork()
         if pid == 0:
             near.close()
             _serve_forked(far, parent)

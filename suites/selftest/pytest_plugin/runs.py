@@ -19,8 +19,7 @@ from suites.selftest import warm_python
 ROOT = Path(__file__).resolve().parents[3]
 # Seconds after which a run that should have taken a few counts as hanging, on a machine that is busy too.
 PATIENCE_S = 300.0
-# Plugins that no test here needs. That of hypothesis takes long to import; with pytest-rerunfailures beside
-# pytest-xdist the process has a thread, and no server is forked from it.
+# Plugins that no test here needs; that of hypothesis takes long to import.
 NOT_NEEDED = ("cacheprovider", "hypothesispytest", "anyio", "rerunfailures", "randomly")
 
 

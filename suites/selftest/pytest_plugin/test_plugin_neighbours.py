@@ -100,10 +100,17 @@ class NeighboursTest(PytestCase):
     """Plugins that are in many projects."""
 
     def test_reruns(self) -> None:
-        """pytest-rerunfailures runs a test again on new ranks, with properties and logs of each attempt."""
+        """pytest-rerunfailures runs a test again on new ranks, with properties and logs of each attempt.
+
+        With pytest-xdist installed it has a thread, but ranks are forked all the same: nothing is imported
+        again.
+        """
         self.write(
             "test_it.py",
             """
+            with open("imports", "a") as file:
+                print(os.getpid(), file=file)
+
             class T(MultiProcessTestCase):
                 world_size = 2
 
@@ -117,6 +124,7 @@ class NeighboursTest(PytestCase):
         options = ("--reruns=1", "--junitxml=junit.xml", "--rank-log-dir=logs")
         run = self.pytest("-p", "rerunfailures", "-rA", *options)
         self.assertEqual(run.counts, {"passed": 1, "rerun": 1}, run.out)
+        self.assertEqual(len((self.project / "imports").read_text().split()), 1)
         found = ElementTree.parse(self.project / "junit.xml").iter("property")
         said = [each.get("value") or "" for each in found if each.get("name") == "rank 1"]
         self.assertEqual([text.partition(",")[0] for text in said], ["failed", "passed"])
