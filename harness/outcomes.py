@@ -99,9 +99,10 @@ class RankOutcome:
     """The outcome of one test on one rank.
 
     ``exit_code`` is the process's (negative: minus the signal's number), or None while unknown and for ranks
-    that are not processes. ``left`` lists what the test left changed in a pooled rank; ``groups_begun`` is
-    the number of process groups that it began to make, where the rank keeps one. ``order`` numbers outcomes
-    as the supervisor received them (0 first); ``at_s`` is when, on the monotonic clock. ``phase`` is the
+    that are not processes. ``left`` lists what the test left changed in a pooled rank; ``warned`` has the
+    Python warnings that it gave in the rank; ``groups_begun`` is the number of process groups that it began
+    to make, where the rank keeps one. ``order`` numbers outcomes as the supervisor received them (0 first);
+    ``at_s`` is when, on the monotonic clock. ``phase`` is the
     stage that the rank had reached: "start", "test", "cleanup" or "exit"; "turn" where it was in the test and
     waited until the rank thread that ran let it run. ``expected``: the test is decorated
     with ``expectedFailure``, and ``error`` was raised by its method; ``xfailed``: by ``pytest.xfail``.
@@ -129,6 +130,7 @@ class RankOutcome:
     note: str = ""
     log: str | None = None
     left: tuple[str, ...] = ()
+    warned: tuple[str, ...] = ()
     groups_begun: int = 0
     expected: bool = False
     xfailed: bool = False

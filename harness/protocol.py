@@ -405,4 +405,5 @@ _RICH_FIELDS: dict[str, Callable[[Any], Any]] = {
     "calls": lambda values: tuple(map(call_from_json, values)),
     "accepted": tuple,
     "left": _texts,
+    "warned": _texts,
 }

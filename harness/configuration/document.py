@@ -71,9 +71,14 @@ def read(path: Path) -> Document:
 
     UsageError where there is no such file, or no such table in it, or where it is no TOML.
     """
-    found = _read(path, TABLE if path.name == PYPROJECT else ())
+    shared = path.name == PYPROJECT
+    found = _read(path, TABLE if shared else ())
     if found is None:
         raise UsageError(f"{path} has no table [tool.torch-harness]")
+    if not shared and any(place[: len(TABLE)] == TABLE for place in found.lines):
+        raise UsageError(
+            f"{found.where(*TABLE)}: [tool.torch-harness] is for {PYPROJECT}; here, leave it out"
+        )
     return found
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from harness.configuration.keys import check_names, check_setting, shown
+from harness.configuration.similar import perhaps
 from harness.errors import UsageError
 from harness.setting_values import LONGEST_S
 from harness.settings import RANK_MODES, EnvVar
@@ -117,7 +118,8 @@ def read(table: Mapping[str, Any], groups: Collection[str], where: Callable[...,
     said = {name: _READERS[name](value, functools.partial(where, name)) for name, value in table.items()}
     group = said.get("group")
     if group is not None and group not in groups:
-        raise UsageError(f"{where('group')}: there is no [groups.{group}]: give it one, with its limit")
+        what = perhaps(group, groups, "give it one, with its limit")
+        raise UsageError(f"{where('group')}: there is no [groups.{group}]{what}")
     tests = said.pop("tests")
     timeout_s, quarantine = said.pop("timeout", None), said.pop("quarantine", None)
     if quarantine is not None:

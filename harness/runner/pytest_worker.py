@@ -22,10 +22,10 @@ from harness.runner.listing import source_of_function
 from harness.runner.messages import Began, Ended, Fork, Item
 from harness.runner.pytest_reports import add_report, keep_error, note_case
 from harness.runner.pytest_session import QuietPlugin, rank_case, run_session, test_id
-from harness.runner.python_warnings import TOLD, line_of, with_warning
 from harness.runner.unittest_result import RunningTest, Trouble, details_of, headline
 from harness.runner.worker import WorkerChannel, post_mortem
 from harness.system import originals, posix
+from harness.system.python_warnings import TOLD, line_of, with_warning
 
 
 def run_by_pytest(order: Fork, file: str, reporter: WorkerChannel) -> None:

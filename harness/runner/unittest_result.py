@@ -7,6 +7,7 @@ its class's fixtures.
 from __future__ import annotations
 
 import contextlib
+import functools
 import traceback
 import types
 import unittest
@@ -20,9 +21,9 @@ from harness.errors import InterruptReport, RankTestError
 from harness.outcomes import Status, TestOutcome
 from harness.record import SubtestRecord, TestRecord
 from harness.runner.output_capture import elide
-from harness.runner.python_warnings import with_warning
 from harness.runner.rank_records import rank_records, subtest_records
 from harness.system import originals
+from harness.system.python_warnings import with_warning
 from harness.tracebacks import show_users_frames
 from harness.watched_method import error_of_pass, warning_of_pass, ways_to_methods
 
@@ -129,7 +130,7 @@ class RunningTest:
             mode=outcome.mode if outcome is not None else "",
             reason=elide(reason, REASON_MAX),
             details=elide("\n\n".join(t.details for t in self.troubles), DETAILS_MAX),
-            warnings=(*self.warnings, *_told(outcome)),
+            warnings=(*_warned(self.warnings, outcome), *_told(outcome)),
             file=self.file,
             line=self.line,
             ranks=rank_records(outcome) if outcome is not None else (),
@@ -137,6 +138,12 @@ class RunningTest:
             subtests_run=self.subtests_run,
             extra={"fixtures_s": self.fixtures} if self.fixtures else {},
         )
+
+
+def _warned(warnings: tuple[str, ...], outcome: TestOutcome | None) -> tuple[str, ...]:
+    """The Python warnings of the test in this process and in its ranks."""
+    lines = (line for rank in (outcome.ranks if outcome is not None else ()) for line in rank.warned)
+    return functools.reduce(with_warning, lines, warnings)
 
 
 def _told(outcome: TestOutcome | None) -> tuple[str, ...]:

@@ -28,7 +28,6 @@ from harness.report.failure import debugger_hint
 from harness.runner.listing import PytestTest, list_module, source_of
 from harness.runner.messages import Began, Debugging, Done, Ended, Fork, Item, Message, encode
 from harness.runner.output_capture import marker_line
-from harness.runner.python_warnings import collected
 from harness.runner.unittest_result import (
     ExcInfo,
     RecordingResult,
@@ -38,6 +37,7 @@ from harness.runner.unittest_result import (
     headline,
 )
 from harness.system import closing, intra_op_threads, originals, posix
+from harness.system.python_warnings import collected
 from harness.tracebacks import show_users_frames
 from harness.wire import send_frame
 

@@ -23,6 +23,7 @@ from harness.protocol import (
 )
 from harness.ranks.result import RankResult
 from harness.system import originals
+from harness.system.python_warnings import with_warning
 from harness.wire import FrameStream, send_frame
 
 # How many failed sub-tests of one test are sent before its report: more than a verdict shows in full, and few
@@ -50,6 +51,7 @@ class RankChannel:
         self._reported = True
         self.result: RankResult | None = None
         self.texts: list[str] = []
+        self.warned: tuple[str, ...] = ()
         self.goes_on = False  # whether the rank goes on after the test; set by one that does
         self.kept: dict[str, object] = {}  # what a pooled rank keeps from test to test
         self.patches = originals.TestPatches(originals.restore())
@@ -72,7 +74,7 @@ class RankChannel:
         """
         if not self._reported:
             return None
-        self.result, self.texts, self._subtests = None, [], 0
+        self.result, self.texts, self.warned, self._subtests = None, [], (), 0
         try:
             frame = self._frames.next()
             message = decode(frame) if frame is not None else None
@@ -87,6 +89,10 @@ class RankChannel:
     def send(self, value: object) -> None:
         """Stores a traceback, which upstream's ranks send to the parent this way."""
         self.texts.append(str(value))
+
+    def take_warning(self, line: str) -> None:
+        """Stores a Python warning of the test, which the report tells."""
+        self.warned = with_warning(self.warned, line)
 
     def close(self) -> None:
         """Does nothing: upstream's pipe has this method, but the channel is open until the process ends."""

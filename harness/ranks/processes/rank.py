@@ -33,7 +33,7 @@ from harness.ranks import debugger, guard, process_groups, warning_filters
 from harness.ranks.processes import module_import, preload, process_identity
 from harness.ranks.processes.channel import RankChannel
 from harness.ranks.result import RankResult, exit_forked_child, final_result
-from harness.system import intra_op_threads, originals, posix, runner_settings
+from harness.system import intra_op_threads, originals, posix, python_warnings, runner_settings
 from harness.system.signals import RANK_STACKS
 from harness.wire import socket_from
 
@@ -86,7 +86,7 @@ def live(assignment: Assignment) -> NoReturn:
         _leave(RankResult(Status.PASSED))
     started = monotonic()
     final = _run(assignment, assignment.launch, assignment.launch, channel, log)
-    channel.report(_report(assignment, final, started))
+    channel.report(_report(assignment, final, started, channel.warned))
     channel.wait_for_release()
     _leave(final)
 
@@ -117,7 +117,7 @@ def _serve_tests(assignment: Assignment, channel: RankChannel, log: call_log.Cal
         final = _run(assignment, request, test, channel, log)
         posix.flush_streams()  # otherwise the end of its output would be part of the next test's
         left = (*channel.patches.left, *watch.what_changed(request.keeps_group))
-        channel.report(_report(assignment, final, started, left, watch.groups_begun))
+        channel.report(_report(assignment, final, started, channel.warned, left, watch.groups_begun))
 
 
 def _run(
@@ -142,6 +142,7 @@ def _run(
         with recorded, warnings.catch_warnings():
             if request.warning_filters:
                 warning_filters.apply(request.warning_filters)
+            python_warnings.take_shown(channel.take_warning)
             log.begin_test(_name(request))
             case._run(  # upstream's entry point, which every launched class has
                 assignment.rank, test.method, test.file_name, channel, **request.kwargs
@@ -187,12 +188,14 @@ def _report(
     assignment: Assignment,
     final: RankResult,
     started: float,
+    warned: tuple[str, ...],
     left: tuple[str, ...] = (),
     groups_begun: int = 0,
 ) -> Report | Passed:
-    if final == _PASSED and not left and not groups_begun:
+    if final == _PASSED and not warned and not left and not groups_begun:
         return Passed(assignment.rank, monotonic() - started, started, os.getpid())
-    return Report(final.outcome(assignment.rank, started, left=left, groups_begun=groups_begun))
+    known = {"warned": warned, "left": left, "groups_begun": groups_begun}
+    return Report(final.outcome(assignment.rank, started, **known))
 
 
 _PASSED = RankResult(Status.PASSED)

@@ -58,10 +58,15 @@ class FindTest(FileCase):
     def test_refused(self) -> None:
         """What is no TOML, is missing, or has no table is one line that names the file."""
         broken, other = self.write("jobs = \n", "a.toml"), self.write("[tool.ruff]\n", "pyproject.toml")
+        too_deep = self.write("# all\n[tool.torch-harness]\njobs = 2\n")
         for path, said in (
             (broken, r"a.toml is no TOML: .*line 1"),
             (self.directory / "b.toml", "b.toml: No such file"),
             (other, r"no table \[tool.torch-harness\]"),
+            (
+                too_deep,
+                r"torch-harness.toml:2: \[tool.torch-harness\] is for pyproject.toml; here, leave it out",
+            ),
         ):
             with self.subTest(path.name), self.assertRaisesRegex(UsageError, said) as raised:
                 read(path)

@@ -62,7 +62,7 @@ class ReadTest(unittest.TestCase):
             ({"tests": "a", "environment": {"A": 1}}, "write a table of texts"),
             ({"tests": "a", "environment": {"HARNESS_SEED": "1"}}, "write its key in place of it"),
             ({"tests": "a", "environment": {"A=B": "1"}}, "is no environment variable"),
-            ({"tests": "a", "group": "port"}, "there is no [groups.port]"),
+            ({"tests": "a", "group": "port"}, "there is no [groups.port]; did you mean ports?"),
             ({"tests": "a", "quarantine": True}, "write { until = "),
             ({"tests": "a", "quarantine": {"reason": "r"}}, "a quarantine ends: until = "),
             ({"tests": "a", "quarantine": {"until": "soon", "reason": "r"}}, "a date"),

@@ -8,7 +8,7 @@ import warnings
 from contextlib import redirect_stderr
 
 from harness.errors import RankLeakWarning
-from harness.runner.python_warnings import MOST, collected, line_of, with_warning
+from harness.system.python_warnings import LINE_MAX, MOST, collected, line_of, with_warning
 from suites.selftest.runner.runs import RunnerCase
 
 
@@ -20,6 +20,7 @@ class LineTest(unittest.TestCase):
         table = {
             ("one\ntwo", UserWarning, "/home/me/tests/test_a.py"): "tests/test_a.py:3: UserWarning: one",
             ("", DeprecationWarning, "/home/mem/b.py"): "/home/mem/b.py:3: DeprecationWarning: ",
+            ("x" * LINE_MAX, UserWarning, "a.py"): f"a.py:3: UserWarning: {'x' * (LINE_MAX - 25)} ...",
         }
         for (message, category, file), line in table.items():
             self.assertEqual(line_of(message, category, file, 3, "/home/me"), line)
@@ -69,6 +70,33 @@ class RunTest(RunnerCase):
         self.assertEqual(run.of("test_u.T.test_1").warnings, ("test_u.py:6: DeprecationWarning: old",))
         self.assertEqual(run.of("test_2").warnings, ())
         self.assertNotIn("DeprecationWarning", self.run_tests("test_u", "-q").out)
+
+    def test_of_ranks(self) -> None:
+        """Those of ranks are shown as well, once where all ranks give them, in each rank mode."""
+        self.write("test_r", """
+            import warnings
+            from harness import MultiProcContinuousTest, MultiProcessTestCase, MultiThreadedTestCase
+            class Body:
+                world_size = 2
+                def test_all(self): warnings.warn("all", stacklevel=1)
+                def test_quiet(self): pass
+                def test_some(self):
+                    warnings.warn(f"rank {self.rank}", stacklevel=1)
+                    self.assertEqual(self.rank, 0)
+            class Fresh(Body, MultiProcessTestCase):
+                def setUp(self): super().setUp(); self._spawn_processes()
+            class Pooled(Body, MultiProcContinuousTest): pass
+            class Threads(Body, MultiThreadedTestCase):
+                def setUp(self): super().setUp(); self._spawn_threads()
+            """)  # fmt: skip
+        run = self.run_tests("test_r")
+        self.assertIn("-- warnings (3) ", run.out)
+        for case in ("Fresh", "Pooled", "Threads"):
+            with self.subTest(case):
+                self.assertEqual(run.of(f"{case}.test_all").warnings, ("test_r.py:7: UserWarning: all",))
+                self.assertEqual(run.of(f"{case}.test_quiet").warnings, ())
+                told = [line.partition("UserWarning: ")[2] for line in run.of(f"{case}.test_some").warnings]
+                self.assertEqual(sorted(told), ["rank 0", "rank 1"])
 
     def test_streamed(self) -> None:
         """With -s they come as the test gives them."""
