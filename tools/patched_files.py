@@ -60,7 +60,8 @@ def _planted(mutant: Mutant) -> tuple[frozenset[Path], tuple[str, ...]]:
         for attribute, value in before.get(name, {}).items():
             if vars(owner).get(attribute) is not value and (file := _file(value)):
                 files.add(Path(file).resolve())
-    return frozenset(files), tuple(_modules().keys() - modules.keys())
+    # In the order in which they were imported: outside of it, some of torch's modules cannot be.
+    return frozenset(files), tuple(name for name in _modules() if name not in modules)
 
 
 def _modules() -> dict[str, types.ModuleType]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import types
 import unittest
 from pathlib import Path
 from unittest import mock
@@ -79,6 +80,17 @@ class PatchedFilesTest(unittest.TestCase):
             sys.modules.pop("suites.selftest.tools.planted.odd_sums", None)
             found = patched_files(Mutant("drawn", "nothing is drawn", _import))
         self.assertEqual({file.name for file in found}, {"odd_sums.py"})
+
+    def test_order_of_imports(self) -> None:
+        """What planting imports is imported in that order, without which some of torch cannot be."""
+        names = [f"harness.imported_{number}" for number in range(9, 0, -1)]
+
+        def plant(touch: Touch) -> None:
+            sys.modules.update({name: types.ModuleType(name) for name in names})
+
+        with mock.patch("importlib.import_module") as imports:
+            patched_files(Mutant("imports", "nothing is wrong", plant))
+        self.assertEqual([call.args[0] for call in imports.call_args_list], names)
 
 
 if __name__ == "__main__":
