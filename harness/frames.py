@@ -50,7 +50,12 @@ class Frame:
     @property
     def place(self) -> str:
         """The frame in short, without the file's folder: ``test_sum.py:20 in test_sum``."""
-        return f"{os.path.basename(self.file)}:{self.line} in {self.function}"
+        return place_text(self.file, self.line, self.function)
+
+
+def place_text(file: str, line: int, function: str) -> str:
+    """A place in short, as ``Frame.place``."""
+    return f"{file.rpartition(os.sep)[2]}:{line} in {function}"
 
 
 @functools.lru_cache(maxsize=8192)

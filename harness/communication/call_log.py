@@ -3,7 +3,7 @@
 A rank that is a process has them in a memory file of its own, which the parent can read even where the rank
 is stuck in C or dead. The parent never maps that file: where it can be shrunk, a mapping behind its end kills
 the process that reads it. Layout: a head, a ring of entries of fixed size, and the texts to which they point
-(signatures as JSON, places as they are), each written once.
+(signatures and groups as JSON, places as they are), each written once.
 """
 
 from __future__ import annotations
@@ -19,16 +19,18 @@ from struct import Struct
 from time import monotonic  # by name: calls are noted while a test may have it replaced
 from typing import Any
 
+from harness.communication.signatures import signature_of
 from harness.communication_call import Call, Signature, signature_from_json, to_json
 from harness.field_checks import LARGEST_S
 
 # Calls begun, later changes to them, start of the test on the monotonic clock (0.0: not begun), bytes of
 # texts.
 _HEAD = Struct("=QQdQ")
-# Offsets of signature and place among the texts; sequence, number; flags, threads; start, wait, end (0.0: not
-# yet) on the monotonic clock. Times and the numbers of the head are at multiples of 8 bytes, so that the
-# memory can be seen as an array of them, in which a number is set in half the time that a Struct needs.
-_ENTRY = Struct("=IIIIHH4xddd")
+# Offsets of signature and place among the texts; sequence, number; flags, threads; offset of the group;
+# start, wait, end (0.0: not yet) on the monotonic clock. Times and the numbers of the head are at multiples
+# of 8 bytes, so that the memory can be seen as an array of them, in which a number is set in half the time
+# that a Struct needs.
+_ENTRY = Struct("=IIIIHHIddd")
 _SIZE = _ENTRY.size
 _pack = _ENTRY.pack_into
 _COUNT, _CHANGES, _BEGAN, _TEXT_BYTES = range(4)  # of the head, as indices of that array
@@ -140,11 +142,13 @@ class CallLog:
         threads: int = 1,
         waits: bool = False,
         flags: int = 0,
+        group: int = _NO_TEXT,
     ) -> int:
         """Records that a call starts; returns its token for ``wait`` and ``end``.
 
-        ``signature`` and ``place`` are numbers of ``text``. ``waits``: the rank waits for it at once.
-        ``flags``: any of ``OWN_WORK``, ``UNSEEN``, ``BY_LIBRARY``.
+        ``signature``, ``place`` and ``group`` are numbers of ``text``; a signature that has its group in it
+        needs no ``group``. ``waits``: the rank waits for it at once. ``flags``: any of ``OWN_WORK``,
+        ``UNSEEN``, ``BY_LIBRARY``.
         """
         token = self._count
         now = monotonic()
@@ -159,6 +163,7 @@ class CallLog:
             number or sequence,
             flags,
             threads,
+            group,
             now,
             waiting,
             0.0,
@@ -285,14 +290,14 @@ def read(memory: int | mmap.mmap) -> tuple[Call, ...]:
     return tuple(call for call in calls if call is not None)
 
 
-def _call(entry: tuple[int, int, int, int, int, int, float, float, float], texts: bytes) -> Call | None:
-    signature, place, sequence, number, flags, threads, started, waiting, ended = entry
+def _call(entry: tuple[int, int, int, int, int, int, int, float, float, float], texts: bytes) -> Call | None:
+    signature, place, sequence, number, flags, threads, group, started, waiting, ended = entry
     if not 0.0 < started <= LARGEST_S:
         return None
     if any(not (time == 0.0 or started <= time <= LARGEST_S) for time in (waiting, ended)):
         return None
     return Call(
-        _signature(_text(texts, signature)),
+        _signature(_text(texts, signature), _text(texts, group)),
         sequence,
         number,
         started,
@@ -323,10 +328,17 @@ def _text(texts: bytes, offset: int) -> bytes:
 
 
 @functools.lru_cache(maxsize=4096)
-def _signature(text: bytes) -> Signature:
-    """The signature of its JSON, "?" where it is none; the same object for the same text."""
+def _signature(text: bytes, group: bytes) -> Signature:
+    """The signature of its JSON, "?" where it is none; the same object for the same texts.
+
+    A list is what a call on a group was given, for which ``group`` has the fields of the group.
+    """
     try:
-        signature = signature_from_json(json.loads(text))
+        value = json.loads(text)
+        if isinstance(value, list):
+            signature = signature_of(value, signature_from_json(json.loads(group)))
+        else:
+            signature = signature_from_json(value)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return Signature("?")
     shown = ("operation", "group", "made_at", "key", "tensors", "reduce_op")

@@ -11,7 +11,6 @@ import functools
 import re
 import sys
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import replace
 from typing import Any
 
 from harness.communication.arguments import KINDS, Arguments, are_real, key_of
@@ -20,7 +19,7 @@ from harness.communication.checks import Check
 from harness.communication.known_groups import KnownGroup, KnownGroups
 from harness.communication.pending_calls import PendingCalls
 from harness.communication.python_threads import count as python_threads
-from harness.communication.signatures import signature_of
+from harness.communication.signatures import call_text
 from harness.communication.user_lines import ObjectCall, Places
 from harness.communication_call import Kind, Signature
 
@@ -41,8 +40,9 @@ class Recorder:
         self._log = log
         self._edition = log.edition
         self._places = Places(log)
-        self._known = KnownGroups(members_of)
+        self._known = KnownGroups(members_of, log.text)
         self._groups = self._known.by_object  # the same dictionary: one look-up less at each call
+        self._texts: dict[Hashable, int] = {}  # what calls are given, by their keys; kept for later tests
         self._open: dict[int, int] = {}  # id of a work handle -> token of the log
         self.not_waited: dict[int, int] = {}  # those of them that the rank does not wait for yet
         self.pending = PendingCalls()  # whose memory is watched
@@ -64,7 +64,8 @@ class Recorder:
         if self._log.edition != self._edition:
             self._edition = self._log.edition
             self._places.forget_texts()
-            self._known.forget_signatures()
+            self._texts.clear()
+            self._known.write_again()
 
     # -- calls on a group
 
@@ -87,9 +88,9 @@ class Recorder:
         known = self._groups.get(id(group))
         if known is None or known.of() is not group:
             known = self._known.find(group)
-        found = known.signatures.get(key)
+        found = self._texts.get(key)
         if found is None:
-            found = self._signature(known, operation, key, arguments(*given))
+            found = self._text(operation, key, arguments(*given))
         if found == NOT_RECORDED:
             return NOT_RECORDED
         places = self._places
@@ -103,11 +104,12 @@ class Recorder:
         else:
             sequence, number = self._numbers(known, object_call)
         if object_call is not None:
-            found = self._named(known, operation, key, object_call.name, arguments, given)
+            found = self._named(operation, key, object_call.name, arguments, given)
         flags = OWN_WORK if own_work else UNSEEN if unseen else 0
         if places.by_library:
             flags |= BY_LIBRARY
-        return self._log.begin(found, place, sequence, number, python_threads(), not flags & _LATER, flags)
+        waits = not flags & _LATER
+        return self._log.begin(found, place, sequence, number, python_threads(), waits, flags, known.text)
 
     def _numbers(self, group: KnownGroup, object_call: ObjectCall) -> tuple[int, int]:
         """The numbers in its group of a part of the user's call: by the backend's calls and by the user's."""
@@ -131,26 +133,25 @@ class Recorder:
         signature = Signature(operation, name, Kind.LAYOUT, members, tensors=placements, agreed=placements)
         return self._log.begin(self._log.text(signature), place, sequence, sequence, python_threads())
 
-    def _signature(self, group: KnownGroup, operation: str, key: Hashable, arguments: Arguments) -> int:
+    def _text(self, operation: str, key: Hashable, arguments: Arguments) -> int:
         if not are_real(arguments):
             return NOT_RECORDED
-        found = group.signatures[key] = self._log.text(signature_of(operation, arguments, group.signature))
+        found = self._texts[key] = self._log.text(call_text(operation, arguments))
         return found
 
     def _named(
         self,
-        group: KnownGroup,
         operation: str,
         key: Hashable,
         name: str,
         arguments: Callable[..., Arguments],
         given: tuple[Any, ...],
     ) -> int:
-        """The signature of a backend's call that is a part of the user's call ``name``."""
-        found = group.signatures.get((name, key))
+        """What a backend's call is given that is a part of the user's call ``name``."""
+        found = self._texts.get((name, key))
         if found is None:
-            made = replace(signature_of(operation, arguments(*given), group.signature), operation=name)
-            found = group.signatures[name, key] = self._log.text(made)
+            text = call_text(operation, arguments(*given), name)
+            found = self._texts[name, key] = self._log.text(text)
         return found
 
     def returned(self, token: int, work: Any, own_work: bool = False) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import CodeType, FrameType, FunctionType, ModuleType
 
 from harness.communication.call_log import CallLog
-from harness.frames import Frame, is_users
+from harness.frames import is_users, place_text
 
 # Functions of torch.distributed of which one call makes several calls of the backend.
 OBJECT_COLLECTIVES = frozenset(
@@ -73,7 +73,7 @@ class Places:
 
     def _text(self, frame: FrameType) -> tuple[int, str]:
         code = frame.f_code
-        place = Frame(code.co_filename, frame.f_lineno or 0, code.co_name).place
+        place = place_text(code.co_filename, frame.f_lineno or 0, code.co_name)
         known = self._texts[id(code), frame.f_lasti] = (self._log.text(place), place)
         return known
 

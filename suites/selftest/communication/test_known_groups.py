@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import unittest
 
-from harness.communication.known_groups import KnownGroups
-from harness.communication_call import UNNAMED, Kind, Signature
+from harness.communication.known_groups import KnownGroup, KnownGroups
+from harness.communication_call import UNNAMED, Kind, Signature, signature_from_json
 
 
 class Group:
@@ -27,16 +28,32 @@ class Group:
         return "gloo"
 
 
+def read(text: str) -> Signature:
+    """The signature of its JSON."""
+    return signature_from_json(json.loads(text))
+
+
+def signature(known: KnownGroup) -> Signature:
+    """What the log has of a group."""
+    return read(known.told)
+
+
 class KnownGroupsTest(unittest.TestCase):
     """What ``KnownGroups`` says of groups."""
 
     def setUp(self) -> None:
         self.members: tuple[int, ...] = (0, 1)
-        self.groups = KnownGroups(lambda group: self.members)
+        self.written: list[str] = []
+        self.groups = KnownGroups(lambda group: self.members, self.write)
+
+    def write(self, text: str) -> int:
+        """Keeps what is written into the log."""
+        self.written.append(text)
+        return len(self.written)
 
     def make(self, name: str, members: tuple[int, ...] = (0, 1), *, default: bool = False) -> Signature:
         """Makes a group, always on the same line."""
-        return self.groups.make(name, members, "x.py:1", default=default, timeout_s=9.0)
+        return read(self.groups.make(name, members, "x.py:1", default=default, timeout_s=9.0))
 
     def test_what_is_known(self) -> None:
         """A group is known by its object from then on, with all that its calls need."""
@@ -45,17 +62,18 @@ class KnownGroupsTest(unittest.TestCase):
         known = self.groups.find(group)
         self.assertIs(self.groups.by_object[id(group)], known)
         expected = Signature("?", "1", members=(0, 1), made_at="x.py:1", generation=0, backend="gloo")
-        self.assertEqual(known.signature, expected)
+        self.assertEqual(signature(known), expected)
+        self.assertEqual(self.written, [known.told])
 
     def test_default(self) -> None:
         """The default group is no line's; it is known by what it is."""
         self.assertEqual(self.make("0", default=True).made_at, "")
-        signature = self.groups.find(Group("0", "default_pg")).signature
-        self.assertEqual((signature.default, signature.made_at), (True, ""))
+        told = signature(self.groups.find(Group("0", "default_pg")))
+        self.assertEqual((told.default, told.made_at), (True, ""))
 
     def test_never_registered(self) -> None:
         """A group that was never registered has a name all the same."""
-        self.assertEqual(self.groups.find(Group(None)).signature.group, UNNAMED)
+        self.assertEqual(signature(self.groups.find(Group(None))).group, UNNAMED)
 
     def test_made(self) -> None:
         """The signature of the making itself."""
@@ -79,11 +97,11 @@ class KnownGroupsTest(unittest.TestCase):
         self.assertEqual(self.make("1").generation, 2)
         self.assertNotIn(id(group), self.groups.by_object)
         second = self.groups.find(group)
-        self.assertEqual((first.signature.generation, second.signature.generation), (1, 2))
+        self.assertEqual((signature(first).generation, signature(second).generation), (1, 2))
 
     def test_made_after_it_was_met(self) -> None:
         """A group that had calls before anybody saw it made is an earlier generation, too."""
-        self.assertEqual(self.groups.find(Group("1")).signature.generation, 0)
+        self.assertEqual(signature(self.groups.find(Group("1"))).generation, 0)
         self.assertEqual(self.make("1").generation, 1)
 
     def test_another_object(self) -> None:
@@ -98,24 +116,29 @@ class KnownGroupsTest(unittest.TestCase):
         """A group whose members torch does not know yet is looked at again at its next call."""
         self.members = ()
         group = Group("1")
-        self.assertEqual(self.groups.find(group).signature.members, ())
+        self.assertEqual(signature(self.groups.find(group)).members, ())
         self.assertEqual(self.groups.by_object, {})
         self.members = (0, 1)
-        self.assertEqual(self.groups.find(group).signature.members, (0, 1))
+        self.assertEqual(signature(self.groups.find(group)).members, (0, 1))
         self.assertEqual([*self.groups.by_object], [id(group)])
 
     def test_forgotten(self) -> None:
-        """Signatures alone may be forgotten, or all that is known; both leave the same dictionary in use."""
+        """All that is known may be forgotten, which leaves the same dictionary in use."""
         group, by_object = Group("1"), self.groups.by_object
         self.make("1")
-        known = self.groups.find(group)
-        known.number, known.signatures["key"] = 4, 1
-        self.groups.forget_signatures()
-        self.assertEqual((known.signatures, known.number), ({}, 4))
+        self.groups.find(group)
         self.groups.forget()
         self.assertIs(self.groups.by_object, by_object)
         self.assertEqual(by_object, {})
         self.assertEqual((self.make("1").generation, self.make("2").made_at), (0, "x.py:1 (number 2)"))
+
+    def test_written_again(self) -> None:
+        """A log that has forgotten its texts gets them again; the numbers of calls stay."""
+        known = self.groups.find(Group("1"))
+        known.number = 4
+        self.groups.write_again()
+        self.assertEqual((self.written[known.text - 1], known.number), (known.told, 4))
+        self.assertGreater(known.text, 1)
 
 
 if __name__ == "__main__":

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import unittest
+from unittest import mock
 
 import torch
 import torch.distributed as dist
 
 from harness.communication import pending_calls
 from harness.communication.arguments import Arguments
-from harness.communication.pending_calls import PendingCalls
+from harness.communication.pending_calls import MemoryUse, PendingCalls
 
 
 class Work:
@@ -112,6 +113,17 @@ class PendingTest(unittest.TestCase):
         self.calls.forget(works[30])
         for tensor, count in ((whole[5:10], 0), (whole[24:31], 1), (whole[30:40], 0), (whole, 5)):
             self.assertEqual(len(self.calls.meets("recv", "", lambda t=tensor: Arguments((t,)), ())), count)
+
+    def test_nothing_is_compared_with_what_is_over(self) -> None:
+        """However many calls have used some bytes before, the next one there meets only those under way."""
+        tensor, works = torch.zeros(2), [Work() for _ in range(20)]
+        self.begin("send", torch.zeros(2), Work())
+        for work in works:
+            self.begin("recv", tensor, work)
+            list(self.calls.waited(work))
+        with mock.patch.object(MemoryUse, "collides", return_value=False) as compared:
+            self.begin("recv", tensor, Work())
+        compared.assert_not_called()
 
     def test_outputs(self) -> None:
         """What a call fills is written."""

@@ -203,8 +203,27 @@ class RecorderTest(unittest.TestCase):
         recorder.forget_calls()
         begin()
         (call,) = self.calls()
-        self.assertEqual(call.signature.operation, "barrier")
+        self.assertEqual((call.signature.operation, call.signature.members), ("barrier", (0, 1)))
         self.assertIn("test_recorder.py", call.place)
+
+    def test_arguments_are_read_once(self) -> None:
+        """Of calls that are given the same, also on other groups and in later tests of the rank."""
+        read: list[str] = []
+
+        def arguments(test: str) -> Arguments:
+            read.append(test)
+            return TENSOR
+
+        def begin(group: Group, test: str) -> None:
+            self.recorder.began(group, "all_reduce", "key", arguments, (test,))
+
+        begin(self.group, "first")
+        begin(Group("1", "undefined"), "first")
+        self.recorder.restart()
+        begin(Group(), "second")
+        self.assertEqual(read, ["first"])
+        self.assertEqual([c.signature.group for c in self.calls()], ["0", "1", "0"])
+        self.assertEqual({c.signature.agreed for c in self.calls()}, {"2 x float32"})
 
 
 if __name__ == "__main__":

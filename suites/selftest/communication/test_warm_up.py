@@ -19,9 +19,11 @@ FIRST = {
     *("harness.communication.recorder.makes_group", "harness.communication.recorder.uses_store"),
     *("harness.communication.recorder.began", "harness.communication.recorder.waited"),
     *("harness.communication.known_groups.find", "harness.communication.user_lines._text"),
-    *("harness.communication.user_lines._find_owner", "harness.communication.signatures.signature_of"),
+    *("harness.communication.user_lines._find_owner", "harness.communication.signatures.call_text"),
+    *("harness.communication.signatures.group_text", "harness.communication.signatures._tensors"),
     *("harness.communication.call_log.text", "harness.communication.call_log.begin"),
-    *("harness.communication.call_log.end", "harness.frames.place", "harness.communication_call.to_json"),
+    *("harness.communication.call_log.end", "harness.communication_call.to_json"),
+    "harness.frames.place_text",
 }
 
 
