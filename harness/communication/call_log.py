@@ -294,7 +294,9 @@ def _call(entry: tuple[int, int, int, int, int, int, int, float, float, float], 
     signature, place, sequence, number, flags, threads, group, started, waiting, ended = entry
     if not 0.0 < started <= LARGEST_S:
         return None
-    if any(not (time == 0.0 or started <= time <= LARGEST_S) for time in (waiting, ended)):
+    if not (waiting == 0.0 or started <= waiting <= LARGEST_S):
+        return None
+    if not (ended == 0.0 or started <= ended <= LARGEST_S):
         return None
     return Call(
         _signature(_text(texts, signature), _text(texts, group)),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 import unittest
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from harness.communication.call_log import ENTRIES
@@ -113,6 +115,29 @@ class FindingsTest(unittest.TestCase):
         for name, (calls, expected) in table.items():
             with self.subTest(name):
                 self.assertEqual(self.checks(*calls), expected)
+
+    def test_one_object_for_equal_signatures(self) -> None:
+        """Where equal signatures are one object, as readers of logs have it, the same is found."""
+        draw = random.Random(7)
+        both: dict[str, Any] = {"members": (0, 1)}
+        told = call("overlap", kind=Kind.FINDING, key="two calls")
+        drawn = (
+            *(ended(**both), ended("barrier", **both), ended(members=(0,), group="1"), ended(members=(0, 2))),
+            *(ended("all_to_all", sent=(1, 1), received=(2, 2), **both), ended(raised=True, **both)),
+            *(send(1, state="ended", **both), receive(0, state="ended", **both), making(1, (0, 1))),
+            *(call(state="begun", own_work=True, **both), told),
+        )
+        some_wrong = 0
+        for _ in range(1000):
+            same = [replace(draw.choice(drawn), sequence=n) for n in range(1, draw.randrange(2, 4))]
+            calls = {0: same, 1: list(same)}
+            if draw.random() < 0.5:
+                at = draw.randrange(len(same))
+                calls[1][at] = replace(draw.choice((same[at], *drawn)), sequence=draw.choice((at + 1, 9)))
+            apart = {r: [replace(c, signature=replace(c.signature)) for c in calls[r]] for r in calls}
+            self.assertEqual(findings(calls), findings(apart))
+            some_wrong += bool(findings(calls))
+        self.assertGreater(some_wrong, 200)
 
     def test_alike(self) -> None:
         """What several ranks did not wait for is one line."""
