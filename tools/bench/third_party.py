@@ -87,13 +87,15 @@ def command(way: str, file: str, directory: Path) -> list[str]:
             "-q",
             f"--report-dir={directory}",
         ]
-    # The plugin of an installed torch-harness has no part in what is compared.
+    # Neither an installed torch-harness nor a random order, in which not all files pass, is to be compared.
     words = [
         "-q",
         "-p",
         "no:cacheprovider",
         "-p",
         "no:torch_harness",
+        "-p",
+        "no:randomly",
         f"--junitxml={directory / 'junit.xml'}",
     ]
     ours = ["-p", "harness.pytest_plugin.plugin", "--drop-in"] if way == PLUGIN else []

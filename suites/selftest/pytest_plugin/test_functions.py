@@ -52,9 +52,19 @@ class TestPlain:
     def helper(self):
         return 3
 
+MADE_BY = "the import"
+
 class TestSetUp:
+    made_by = "the import"
+
+    @classmethod
+    def setup_class(cls):
+        cls.made_by = "setup_class"
+
     @pytest.fixture(autouse=True)
     def of_fixture(self, tmp_path):
+        global MADE_BY
+        MADE_BY = "a fixture"
         self.path, self.lock = tmp_path, threading.Lock()
 
     def setup_method(self, method):
@@ -63,6 +73,10 @@ class TestSetUp:
     @pytest.mark.ranks(2)
     def test_copies(self):
         assert self.called == "test_copies" and self.path.is_dir()
+        assert self.made_by == MADE_BY == "the import"
+
+    def test_without_ranks(self):
+        assert (self.made_by, MADE_BY) == ("setup_class", "a fixture")
 
     @pytest.mark.ranks(2)
     def test_no_copy(self):
@@ -211,6 +225,7 @@ OUTCOMES = {
     "test_without_context": "passed",
     "test_method": "passed",
     "test_copies": "passed",
+    "test_without_ranks": "passed",
     "test_no_copy": "failed",
     "test_inherited": "passed",
     "test_hang": "failed",

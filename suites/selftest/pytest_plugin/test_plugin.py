@@ -73,6 +73,7 @@ class OutcomesTest(PytestCase):
         for rank in (0, 1):
             shown = list(sections(run.out, f"Captured stdout of rank {rank} call"))
             self.assertEqual(shown, [f"printed by {rank}"] * 3, run.out)  # of test_fail, test_sub, test_pass
+        self.assertRegex(run.out, r"slowest 3 durations =+\n[\d.]+s call +test_it.py::T::test_")
         self.assertEqual(run.out.count("RankLeakWarning"), 1)
         self.assertRegex(
             run.out, r"(?s)warnings summary.*\ntest_it.py::T::test_leak\n  \S+/test_it.py:\d+: RankLeak"

@@ -256,6 +256,29 @@ class RunTest(RunnerCase):
         ran = self.counted("--repeat", "2", "--isolate", "--shuffle", "-k", "test_n")
         self.assertEqual([r.status.value for r in ran.records], ["passed"] * 8)
 
+    def test_options_of_other_plugins(self) -> None:
+        """pytest-timeout and pytest-rerunfailures act inside an attempt of the runner's."""
+        (self.directory / "pytest.ini").write_text("[pytest]\naddopts = --timeout=2 --reruns=1\n")
+        self.write(
+            "test_others",
+            """
+            import time
+            import pytest
+            @pytest.mark.flaky(reruns=0)
+            def test_hangs(): time.sleep(1000)
+            """,
+        )
+        ran = self.run_tests("test_others")
+        self.assertEqual(ran.of("test_hangs").status.value, "failed")
+        self.assertIn("Timeout", ran.of("test_hangs").reason)
+        (self.directory / "pytest.ini").write_text("[pytest]\naddopts = --reruns=1\n")
+        ran = self.counted()
+        twice, fails = ran.of("test_twice"), ran.of("test_fails")
+        self.assertEqual((twice.status.value, twice.flaky, twice.attempt), ("passed", False, 1))
+        self.assertEqual(
+            (fails.status.value, fails.attempt, fails.output), ("failed", 1, "printed\nprinted\n")
+        )
+
     def test_stop_at_the_first_failure(self) -> None:
         """``--failfast`` ends the batch, and tears shared fixtures down."""
         self.write(
