@@ -9,6 +9,7 @@ from typing import Any
 
 from harness.fuzzing.dtensors.draw import drawn
 from harness.fuzzing.dtensors.execute import failure
+from harness.fuzzing.dtensors.plain import outcome
 from harness.fuzzing.dtensors.program import DTensorProgram, from_json, to_json
 from harness.fuzzing.dtensors.ranks import OneRank
 from harness.fuzzing.dtensors.shrink import simpler
@@ -55,9 +56,12 @@ class DTensorPrograms(Hunted[DTensorProgram]):
         return simpler(program)
 
     def structure(self, program: DTensorProgram) -> str:
-        """The operators in their order, and whether there is a backward."""
+        """The kinds of placements, the operators in their order, and whether there is a backward.
+
+        Shards are called uneven where the size of some value is no multiple of the size of the mesh.
+        """
         names = [each.template or "redistribute" for each in program.statements]
-        return "; ".join([*names, *(["backward"] if program.backward else [])])
+        return "; ".join([_placed(program), *names, *(["backward"] if program.backward else [])])
 
     def to_json(self, program: DTensorProgram) -> dict[str, Any]:
         """A program as values of JSON."""
@@ -66,3 +70,19 @@ class DTensorPrograms(Hunted[DTensorProgram]):
     def from_json(self, value: Any) -> DTensorProgram:
         """The program that ``to_json`` wrote."""
         return from_json(value)
+
+
+def _placed(program: DTensorProgram) -> str:
+    """The kinds of placements that a program names, each once: ``Replicate, uneven Shard``."""
+    placed = [each for one in program.inputs for each in one.placements]
+    placed += [each for one in program.statements for each in one.placements]
+    kinds = {each.replace("()", "(sum)").replace("'", "") for each in placed if each.startswith("Partial")}
+    kinds |= {each.partition("(")[0] for each in placed if not each.startswith("Partial")}
+    if "Shard" in kinds and _is_uneven(program):
+        kinds = kinds - {"Shard"} | {"uneven Shard"}
+    return ", ".join(sorted(kinds))
+
+
+def _is_uneven(program: DTensorProgram) -> bool:
+    values, _ = outcome(program)
+    return any(size % parts for value in values for size in value.shape for parts in program.mesh)

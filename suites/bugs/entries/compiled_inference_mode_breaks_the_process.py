@@ -1,4 +1,4 @@
-"""A compiled write under inference_mode fails, and then every operator of the process does.
+r"""A compiled write under inference_mode fails, and then every operator of the process does.
 
 kind: internal assertion
 expected: An error of the compiler ends its own state: torch.ones works afterwards.
@@ -10,7 +10,8 @@ reach: public API
 fuzzer: compile
 upstream: none found; pytorch/pytorch#180823 is of the compiler's error that comes first
 who: Whoever catches the compiler's error, as a server or a notebook does, and goes on in the same process.
-seen: Hit PythonDispatcher dispatch key|state INTERNAL ASSERT FAILED at PATH
+seen: ^(compile|inductor|export|compiled-autograd): internal assertion: RuntimeError: state INTERNAL
+  ASSERT FAILED at "?PATH"?:#, please report a bug to PyTorch\. Hit PythonDispatcher dispatch key
 """
 
 import torch

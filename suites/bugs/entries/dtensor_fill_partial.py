@@ -10,7 +10,7 @@ reach: public API
 fuzzer: dtensor
 upstream: none found; pytorch/pytorch#163193 is of a Partial tensor to which a number is added
 who: Whoever fills what a reduction has made.
-seen: ^dtensor: .*(value|shard) of v#.*\| .*\.fill_\(
+seen: ^dtensor: silently wrong: value of v# differs[^|]*(Partial\(sum\)|_NormPartial)[^|]*\| .*\.fill_\(
 """
 
 import tempfile

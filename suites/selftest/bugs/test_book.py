@@ -101,6 +101,15 @@ class PatternsTest(unittest.TestCase):
             ("dtensor_squeeze_in_place", f"dtensor: silently wrong: shape of v# differs: {plain} | {{0}}.mean(0); torch.nn.functional.linear({{0}}, {{1}})", True),  # noqa: E501
             ("dtensor_squeeze_in_place", "dtensor: refused: IndexError: tuple index out of range | {0}.squeeze_(); {0}.chunk(2)[1]", True),  # noqa: E501
             ("dtensor_squeeze_in_place", "dtensor: silently wrong: value of v# differs | {0}.squeeze_()", False),  # noqa: E501
+            ("dtensor_mean_of_uneven_shards", "dtensor: silently wrong: value of v# differs, (Partial(avg),) | uneven Shard; torch.nn.functional.mse_loss({0}, {1})", True),  # noqa: E501
+            ("dtensor_mean_of_uneven_shards", "dtensor: silently wrong: value of v# differs, (Partial(avg),) | Shard; torch.nn.functional.mse_loss({0}, {1})", False),  # noqa: E501
+            ("dtensor_mean_of_uneven_shards", "dtensor: silently wrong: dtype of v# differs | uneven Shard; torch.nn.functional.mse_loss({0}, {1})", False),  # noqa: E501
+            ("dtensor_fill_partial", "dtensor: silently wrong: value of v# differs, (Partial(sum),) | Shard; {0}.sum(0); {0}.fill_(3)", True),  # noqa: E501
+            ("dtensor_fill_partial", "dtensor: silently wrong: value of v# differs, (Shard(dim=#),) | Shard; {0}.sum(0); {0}.fill_(3)", False),  # noqa: E501
+            ("dtensor_linear_of_nothing", "dtensor: refused: RuntimeError: integer modulo by zero Sharding propagation failed for aten._unsafe_view.default(Spec) | Replicate; {0} @ {1}.t()", True),  # noqa: E501
+            ("dtensor_linear_of_nothing", "dtensor: refused: RuntimeError: integer modulo by zero Sharding propagation failed for aten.view.default(Spec) | Replicate; {0}.view(-1)", False),  # noqa: E501
+            ("compiled_inference_mode_breaks_the_process", "compile: internal assertion: RuntimeError: state INTERNAL ASSERT FAILED at \"PATH\":#, please report a bug to PyTorch. Hit PythonDispatcher dispatch key but | y0", True),  # noqa: E501
+            ("compiled_inference_mode_breaks_the_process", "compile: internal assertion: RuntimeError: state INTERNAL ASSERT FAILED at \"PATH\":#, please report a bug to PyTorch. Something else | y0", False),  # noqa: E501
             ("dtensor_squeeze_in_place", "dtensor: hangs: timed out | {0}.squeeze_(); {0} @ {1}", False),
             ("dtensor_squeeze_in_place", "dtensor: silently wrong: shape of v# differs: torch.Size([]), but torch.Size([#]) in plain | {0} @ {1}", False),  # noqa: E501
             ("dtensor_write_to_base_of_view", "dtensor: silently wrong: value of v# differs, (Shard(dim=#),) | {0}.narrow(0, 1, 2); {0}.mul_(2)", True),  # noqa: E501

@@ -29,7 +29,20 @@ class HuntedTest(unittest.TestCase):
         self.assertEqual(set(sizes), set(WORLD_SIZES))
 
     def test_structure(self) -> None:
-        self.assertEqual(DTensorPrograms().structure(PROGRAM), "-{0}; redistribute; backward")
+        """Placements come first, without dimensions; sizes decide whether shards are even."""
+        fuzzer = DTensorPrograms()
+        self.assertEqual(fuzzer.structure(PROGRAM), "Shard; -{0}; redistribute; backward")
+        even, partial = Input((4,), ("Shard(0)",)), Input((4,), ("Partial('max')",))
+        negated = Statement("-{0}", (0,))
+        for inputs, said in (
+            ((even,), "Shard; -{0}"),
+            ((Input((5,), ("Shard(0)",)),), "uneven Shard; -{0}"),
+            ((partial, even), "Partial(max), Shard; -{0}"),
+            ((Input((5,), ("Replicate()",)),), "Replicate; -{0}"),
+            ((Input((5,), ("Partial()",)),), "Partial(sum); -{0}"),
+        ):
+            with self.subTest(said):
+                self.assertEqual(fuzzer.structure(DTensorProgram((2,), inputs, (negated,))), said)
 
     def test_ends(self) -> None:
         """What a program fails with comes out as it is."""
