@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from harness.fuzzing.program import CollectiveStep as CollectiveStep
     from harness.fuzzing.program import Message as Message
     from harness.fuzzing.program import Program as Program
+    from harness.fuzzing.program import Regroup as Regroup
     from harness.fuzzing.program import Step as Step
     from harness.fuzzing.program import Straggler as Straggler
     from harness.fuzzing.source import source_of as source_of
@@ -32,7 +33,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "harness.fuzzing.draw": ("GLOO", "Backend", "programs"),
     "harness.fuzzing.mutation": ("MutationKind", "Mutation", "mutated"),
     "harness.fuzzing.prediction": ("Prediction", "predict"),
-    "harness.fuzzing.program": ("CollectiveStep", "Message", "Program", "Step", "Straggler"),
+    "harness.fuzzing.program": ("CollectiveStep", "Message", "Program", "Regroup", "Step", "Straggler"),
     "harness.fuzzing.source": ("source_of",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}

@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 
 from harness.fuzzing.draw import BATCH, drawn_from, programs
-from harness.fuzzing.execute import run_program
+from harness.fuzzing.execute import destroyed, run_program
 from harness.fuzzing.hunted import Hunted, Place
 from harness.fuzzing.program import Program, from_json, to_json
 from harness.fuzzing.shrink import simpler
@@ -44,7 +44,7 @@ class CollectivePrograms(Hunted[Program]):
             for ranks in program.groups:
                 if ranks != everyone:
                     groups[ranks] = dist.new_group(list(ranks))
-                    made.callback(_destroyed, groups[ranks])
+                    made.callback(destroyed, groups[ranks])
             run_program(program, place.rank, groups, place.store, torch.device("cpu"))
 
     def script(self, program: Program) -> str:
@@ -66,8 +66,3 @@ class CollectivePrograms(Hunted[Program]):
     def from_json(self, value: Any) -> Program:
         """From what ``to_json`` made."""
         return from_json(value)
-
-
-def _destroyed(group: Any) -> None:
-    if group is not dist.GroupMember.NON_GROUP_MEMBER:
-        dist.destroy_process_group(group)

@@ -25,9 +25,11 @@ from harness.fuzzing.program import (
     OPERATIONS,
     REDUCING,
     ROOTED,
+    Call,
     CollectiveStep,
     Message,
     Program,
+    Regroup,
     Step,
     Straggler,
 )
@@ -53,8 +55,9 @@ class Backend:
     """What a backend supports.
 
     ``dtypes`` are those that it can move, ``kinds`` the collectives that it has, ``refuses`` the dtypes that
-    a collective does not support although others do, ``messages`` says whether it has send and receive, and
-    ``ops`` are the reductions that all its reducing collectives have.
+    a collective does not support although others do, ``messages`` says whether it has send and receive,
+    ``ops`` are the reductions that all its reducing collectives have, and ``regroups`` says whether a program
+    may make groups and destroy them.
     """
 
     dtypes: tuple[str, ...] = DTYPES
@@ -62,6 +65,7 @@ class Backend:
     refuses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     messages: bool = True
     ops: tuple[str, ...] = tuple(OPERATIONS)
+    regroups: bool = True
 
     def __post_init__(self) -> None:
         """Raises UsageError for an unknown dtype or collective, for no collectives, and for a collective
@@ -108,6 +112,7 @@ def backend_of(target: Target) -> Backend:
         refuses={kind: refused for kind, refused in refuses.items() if refused},
         messages=Capability.POINT_TO_POINT in target.capabilities,
         ops=ops,
+        regroups=Capability.SUB_GROUPS in target.capabilities,
     )
 
 
@@ -157,10 +162,12 @@ def programs(
         raise UsageError("programs of no groups or of no steps: give one at least")
     for group in known:
         Program(world_size, (CollectiveStep("barrier", group),))
-    # of eight steps five are collectives, of which there are twelve kinds
+    # of nine steps five are collectives, of which there are twelve kinds
     kinds: list[SearchStrategy[Step]] = [_collectives(known, backend)] * 5 + [_stragglers(world_size)]
     if backend.messages and any(len(group) > 1 for group in known):
         kinds[5:5] = [_messages(tuple(group for group in known if len(group) > 1), backend)] * 2
+    if backend.regroups:
+        kinds.append(st.sampled_from(known).map(Regroup))
     steps = st.lists(_one_of(kinds), min_size=1, max_size=max_steps)
     return steps.map(lambda drawn: Program(world_size, fitted(drawn)))
 
@@ -216,7 +223,7 @@ def fitted(steps: Sequence[Step]) -> tuple[Step, ...]:
 
     As drawn, a collective's ``takes`` is the number of steps back to the one whose output it uses; it becomes
     that step's number, or None if there is no collective at that place. Messages with a lag get a tag of
-    their own.
+    their own, and a group is made for the call that comes next.
     """
     return tuple(_fitted(number, step, steps) for number, step in enumerate(steps))
 
@@ -224,6 +231,8 @@ def fitted(steps: Sequence[Step]) -> tuple[Step, ...]:
 def _fitted(number: int, step: Step, steps: Sequence[Step]) -> Step:
     if isinstance(step, Message):
         return replace(step, tag=number + 1 if step.lag else 0)
+    if isinstance(step, Regroup):
+        return Regroup(next((s.group for s in steps[number:] if isinstance(s, Call)), step.group))
     if isinstance(step, CollectiveStep) and step.takes is not None:
         source = number - step.takes
         there = 0 <= source < number and isinstance(steps[source], CollectiveStep)

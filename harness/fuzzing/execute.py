@@ -20,10 +20,11 @@ from harness.fuzzing.program import (
     COMPLEX,
     FLOATS,
     IN_PLACE,
+    Call,
     CollectiveStep,
     Message,
     Program,
-    Straggler,
+    Regroup,
 )
 from harness.fuzzing.reference import MARGIN, Array, Interpretation, interpret
 from harness.fuzzing.schedule import SEND, RankAction, schedule
@@ -57,6 +58,7 @@ def run_program(
     run = _RankRun(program, rank, groups, board, device, interpret(program))
     for action in schedule(program, rank):
         run.act(action)
+    run.leave()
     wrong = [*run.differences()]
     if wrong:
         raise AssertionError("\n".join(wrong))
@@ -83,7 +85,8 @@ class _RankRun:
         self._steps = program.steps if mutation is None else mutation.steps(program)
         self._takes = mutation is None or mutation.rank != rank
         self._rank = rank
-        self._groups = groups
+        self._groups = dict(groups)
+        self._made: dict[tuple[int, ...], Any] = {}
         self._board = board
         self._device = device
         self._known = known
@@ -102,6 +105,9 @@ class _RankRun:
             work, outputs = self._call(action, step)
         elif isinstance(step, Message):
             work, outputs = self._transfer(action, step)
+        elif isinstance(step, Regroup):
+            self._regroup(action.number, step.group)
+            return
         else:
             self._meet(action.number, step.rank)
             return
@@ -109,6 +115,11 @@ class _RankRun:
             self._under_way[action.number, action.part] = work, outputs
         elif action.part != SEND:
             self._got[action.number] = [tensor.clone() for tensor in outputs]
+
+    def leave(self) -> None:
+        """Destroys the groups that were made."""
+        while self._made:
+            destroyed(self._made.popitem()[1])
 
     def differences(self) -> list[str]:
         """One or more lines for each tensor that differs from the reference."""
@@ -131,7 +142,7 @@ class _RankRun:
 
     def _compared(self, number: int, what: str, tensors: Tensors, expected: Sequence[Array]) -> list[str]:
         step = self._program.steps[number]
-        assert not isinstance(step, Straggler), "a straggler holds nothing"
+        assert isinstance(step, Call), "where ranks meet they hold nothing"
         right = [as_tensor(array, step.dtype, self._device) for array in expected]
         rounding = reference.rounding(step)
         return [
@@ -196,13 +207,31 @@ class _RankRun:
         parts = buffer[MARGIN:-MARGIN].split([tensor.numel() for tensor in tensors])
         return [part.view(tensor.shape) for part, tensor in zip(parts, tensors, strict=True)]
 
+    def _regroup(self, number: int, ranks: tuple[int, ...]) -> None:
+        """Makes a group, and destroys the one before when all members have done with it."""
+        before = self._made.get(ranks)
+        self._groups[ranks] = self._made[ranks] = dist.new_group(list(ranks))
+        if self._rank in ranks:
+            self._board.set(f"{number}/{self._rank}", "here")
+            self._await(number, ranks)
+            if before is not None:
+                destroyed(before)
+
     def _meet(self, number: int, last: int) -> None:
         if self._rank != last:
             self._board.set(f"{number}/{self._rank}", "here")
-            return
-        for rank in range(self._program.world_size):
-            if rank != last:
-                self._board.get(f"{number}/{rank}")
+        else:
+            self._await(number, [rank for rank in range(self._program.world_size) if rank != last])
+
+    def _await(self, number: int, ranks: Sequence[int]) -> None:
+        for rank in ranks:
+            self._board.get(f"{number}/{rank}")
+
+
+def destroyed(group: Any) -> None:
+    """Destroys a process group, where this rank is one of its members."""
+    if group is not dist.GroupMember.NON_GROUP_MEMBER:
+        dist.destroy_process_group(group)
 
 
 def as_tensor(array: Array, dtype: str, device: torch.device) -> torch.Tensor:

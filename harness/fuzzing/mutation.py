@@ -20,11 +20,12 @@ from harness.fuzzing.program import (
     OPERATIONS,
     REDUCING,
     ROOTED,
+    Call,
     CollectiveStep,
+    Meeting,
     Message,
     Program,
     Step,
-    Straggler,
     step_from_json,
     step_to_json,
 )
@@ -53,7 +54,7 @@ class Mutation:
     rank: int
     number: int
     part: str
-    step: CollectiveStep | Message | None = None
+    step: Call | None = None
     other: tuple[int, str] | None = None
 
     def steps(self, program: Program) -> tuple[Step, ...]:
@@ -110,7 +111,7 @@ def interpreted(program: Program, mutation: Mutation) -> Interpretation:
     return known
 
 
-def with_own_data(step: CollectiveStep | Message) -> CollectiveStep | Message:
+def with_own_data(step: Call) -> Call:
     """The step with data of its own."""
     return replace(step, takes=None) if isinstance(step, CollectiveStep) else step
 
@@ -144,7 +145,7 @@ def mutations(
     calls = [action for action in schedule(program, rank) if not action.waits]
     for place, action in enumerate(calls):
         step = program.steps[action.number]
-        if isinstance(step, Straggler):
+        if isinstance(step, Meeting):
             continue
         plain = Mutation(change, rank, action.number, action.part)
         if change is MutationKind.DROP:
@@ -161,14 +162,14 @@ def mutations(
 
 
 def _differ(program: Program, one: RankAction, other: RankAction) -> bool:
-    """Whether two calls of a rank are other calls, and not for a straggler."""
+    """Whether two calls of a rank are other calls, and none at which ranks meet."""
     first, second = program.steps[one.number], program.steps[other.number]
-    if isinstance(first, Straggler) or isinstance(second, Straggler):
+    if isinstance(first, Meeting) or isinstance(second, Meeting):
         return False
     return facts(first, one.part) != facts(second, other.part)
 
 
-def facts(step: CollectiveStep | Message, part: str) -> tuple[object, ...]:
+def facts(step: Call, part: str) -> tuple[object, ...]:
     """What tells one call from another, and what the ranks that make it must have alike."""
     if isinstance(step, Message):
         return (part, step.group, step.source, step.target, step.tag, step.dtype, math.prod(step.shape))
@@ -182,9 +183,7 @@ def facts(step: CollectiveStep | Message, part: str) -> tuple[object, ...]:
     )
 
 
-def _others(
-    program: Program, step: CollectiveStep | Message, part: str, backend: Backend
-) -> Iterator[CollectiveStep | Message]:
+def _others(program: Program, step: Call, part: str, backend: Backend) -> Iterator[Call]:
     """Yields the step with one of its arguments otherwise, so that the call is another one."""
     found = (
         _other_messages(program, step, part, backend)
@@ -239,8 +238,8 @@ def from_json(value: Mapping[str, Any]) -> Mutation:
     """Restores a mutation from the values of ``to_json``; raises UsageError for any other values."""
     try:
         step = None if value["step"] is None else step_from_json(value["step"])
-        if isinstance(step, Straggler):
-            raise UsageError("not a mutation: a straggler makes no call")
+        if isinstance(step, Meeting):
+            raise UsageError("not a mutation: where ranks meet no call is made")
         other = None if value["other"] is None else (value["other"][0], value["other"][1])
         change = MutationKind(value["change"])
         return Mutation(change, value["rank"], value["number"], value["part"], step, other)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from harness.fuzzing.mutation import Mutation, facts
-from harness.fuzzing.program import CollectiveStep, Message, Program, Straggler
+from harness.fuzzing.program import Call, CollectiveStep, Meeting, Message, Program, Regroup
 from harness.fuzzing.schedule import SEND, RankAction
 
 _FROM_ROOT, _TO_ROOT = ("broadcast", "scatter"), ("reduce", "gather")
@@ -51,7 +51,7 @@ class _Begun(NamedTuple):
     """A call that a rank has begun."""
 
     place: _Place
-    step: CollectiveStep | Message
+    step: Call
     part: str
 
 
@@ -62,6 +62,7 @@ class _Rank:
     left: list[RankAction]
     begun: dict[tuple[int, str], _Begun] = field(default_factory=dict)
     counts: dict[tuple[object, ...], int] = field(default_factory=lambda: defaultdict(int))
+    made: dict[tuple[int, ...], int] = field(default_factory=lambda: defaultdict(int))  # groups, how often
 
 
 class _Play:
@@ -73,7 +74,7 @@ class _Play:
         self._size = program.world_size
         self._ranks = {r: _Rank([*mutation.actions(program, r)]) for r in range(program.world_size)}
         self._at: dict[_Place, dict[tuple[int, str], _Begun]] = defaultdict(dict)  # by rank and part
-        self._here: set[tuple[int, int]] = set()  # stragglers: step and rank
+        self._here: set[tuple[int, int]] = set()  # where all ranks meet: step and rank
 
     def ends(self) -> bool:
         """Whether all ranks come to their end."""
@@ -92,11 +93,15 @@ class _Play:
             action = mine.left[0]
             step = self._steps[action.number]
             key = (action.number, action.part)
-            if isinstance(step, Straggler):
+            if isinstance(step, Meeting):
                 moved = moved or (action.number, rank) not in self._here
                 self._here.add((action.number, rank))
-                if rank == step.rank and not self._all_here(action.number):
+                others = step.group if isinstance(step, Regroup) else self._ranks
+                waits = rank in step.group if isinstance(step, Regroup) else rank == step.rank
+                if waits and not all((action.number, other) in self._here for other in others):
                     return moved
+                if isinstance(step, Regroup):
+                    mine.made[step.group] += 1
             else:
                 if key not in mine.begun:
                     self._begin(rank, key, step)
@@ -109,16 +114,11 @@ class _Play:
             moved = True
         return moved
 
-    def _all_here(self, number: int) -> bool:
-        return all((number, rank) in self._here for rank in self._ranks)
-
-    def _begin(self, rank: int, key: tuple[int, str], step: CollectiveStep | Message) -> None:
-        part = key[1]
+    def _begin(self, rank: int, key: tuple[int, str], step: Call) -> None:
+        part, mine = key[1], self._ranks[rank]
+        where: tuple[object, ...] = (step.group, mine.made[step.group])
         if isinstance(step, Message):
-            where: tuple[object, ...] = (step.group, step.source, step.target, step.tag)
-        else:
-            where = (step.group,)
-        mine = self._ranks[rank]
+            where = (*where, step.source, step.target, step.tag)
         nth = mine.counts[where] = mine.counts[where] + 1
         begun = mine.begun[key] = _Begun(_Place(where, nth), step, part)
         self._at[begun.place][rank, part] = begun

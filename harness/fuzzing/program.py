@@ -150,8 +150,26 @@ class Straggler:
     rank: int
 
 
-Step = CollectiveStep | Message | Straggler
-_STEPS: dict[str, type] = {each.__name__: each for each in (CollectiveStep, Message, Straggler)}
+@dataclass(frozen=True, slots=True)
+class Regroup:
+    """All ranks make a new process group of the ranks of ``group``, on which later steps communicate.
+
+    Its members then meet, and destroy the one before, if an earlier ``Regroup`` made that. What is under way
+    on it is waited for first.
+    """
+
+    group: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        """Raises UsageError for ranks that are no group."""
+        _check_group(self.group)
+
+
+#: A step that is a call of some ranks, and one at which ranks meet by a store.
+Call = CollectiveStep | Message
+Meeting = Straggler | Regroup
+Step = Call | Meeting
+_STEPS: dict[str, type] = {each.__name__: each for each in (CollectiveStep, Message, Straggler, Regroup)}
 
 
 @dataclass(frozen=True, slots=True)

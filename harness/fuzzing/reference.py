@@ -21,11 +21,12 @@ from harness.fuzzing.program import (
     FLOATS,
     IN_PLACE,
     REDUCING,
+    Call,
     CollectiveStep,
+    Meeting,
     Message,
     Program,
     Step,
-    Straggler,
 )
 
 Array = NDArray[Any]
@@ -124,10 +125,10 @@ def output_shapes(step: CollectiveStep, member: int) -> tuple[tuple[int, ...], .
 def exact(step: Step) -> bool:
     """Whether a step's result is bitwise the same on every backend."""
     reduces = isinstance(step, CollectiveStep) and step.kind in REDUCING
-    return not reduces or isinstance(step, Straggler) or _whole(step.dtype)
+    return not reduces or isinstance(step, Meeting) or _whole(step.dtype)
 
 
-def rounding(step: CollectiveStep | Message) -> float:
+def rounding(step: Call) -> float:
     """The relative error that a step's result may have."""
     return 0.0 if exact(step) else len(step.group) * EPSILON[step.dtype]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from harness.fuzzing.program import CollectiveStep, Delay, Message, Program, Straggler
+from harness.fuzzing.program import CollectiveStep, Delay, Meeting, Message, Program, Regroup, Straggler
 
 #: The turns within a step.
 WAIT, LATE, OWN = range(3)
@@ -36,15 +36,28 @@ class RankAction:
 def schedule(program: Program, rank: int) -> tuple[RankAction, ...]:
     """The actions of ``rank``, in order."""
     actions: list[RankAction] = []
+    ends = _ends(program)
     for number, step in enumerate(program.steps):
         if isinstance(step, Message):
-            actions += _message(step, number, rank, len(program.steps))
-        elif isinstance(step, Straggler):
+            actions += _message(step, number, rank, ends.get(number, len(program.steps) + 1) - 1)
+        elif isinstance(step, Meeting):
             actions.append(RankAction((number, OWN), number, ALL))
         elif rank in step.group:
             actions += _call(number, number, number + 1, ALL, step.delay)
     wanted = first_takers(program)
-    return tuple(sorted(_hurried(action, wanted) for action in actions))
+    return tuple(sorted(_hurried(action, wanted, ends) for action in actions))
+
+
+def _ends(program: Program) -> dict[int, int]:
+    """For each call whose group is made anew later, the number of the first such step."""
+    ends: dict[int, int] = {}
+    last: dict[tuple[int, ...], int] = {}
+    for number, step in reversed([*enumerate(program.steps)]):
+        if isinstance(step, Regroup):
+            last[step.group] = number
+        elif not isinstance(step, Straggler) and step.group in last:
+            ends[number] = last[step.group]
+    return ends
 
 
 def first_takers(program: Program) -> dict[int, int]:
@@ -73,8 +86,13 @@ def _message(step: Message, number: int, rank: int, end: int) -> list[RankAction
     return []
 
 
-def _hurried(action: RankAction, takers: dict[int, int]) -> RankAction:
-    taker = takers.get(action.number)
-    if not action.waits or action.part != ALL or taker is None or action.place[0] <= taker:
+def _hurried(action: RankAction, takers: dict[int, int], ends: dict[int, int]) -> RankAction:
+    """A wait not later than the first step that takes the output, and than the end of the group."""
+    if not action.waits:
         return action
-    return RankAction((taker, WAIT), action.number, action.part, waits=True)
+    latest = min(
+        action.place[0],
+        takers.get(action.number, action.place[0]) if action.part == ALL else action.place[0],
+        ends.get(action.number, action.place[0]),
+    )
+    return RankAction((latest, WAIT), action.number, action.part, waits=True)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from harness.errors import UsageError
-from harness.fuzzing.program import CollectiveStep, Delay, Message, Program, Step, Straggler
+from harness.fuzzing.program import CollectiveStep, Delay, Program, Regroup, Step, Straggler
 
 
 def smallest(program: Program, fails: Callable[[Program], bool]) -> Program:
@@ -71,6 +71,8 @@ def _plainer(step: Step, world_size: int) -> Iterator[Step]:
     changes: tuple[dict[str, Any], ...]
     if isinstance(step, Straggler):
         changes = ({"rank": 0},)
+    elif isinstance(step, Regroup):
+        changes = ({"group": everyone},)
     elif isinstance(step, CollectiveStep):
         changes = (
             {"takes": None},
@@ -111,7 +113,7 @@ def _sooner(name: str, delay: Delay) -> Iterator[dict[str, Any]]:
         yield {name: 0}
 
 
-def _changed(step: CollectiveStep | Message | Straggler, change: Mapping[str, Any]) -> Step | None:
+def _changed(step: Step, change: Mapping[str, Any]) -> Step | None:
     """The step with other values, or None if they are not valid together."""
     try:
         return replace(step, **change)

@@ -13,10 +13,11 @@ from harness.fuzzing.program import (
     IN_PLACE,
     REDUCING,
     CollectiveStep,
+    Meeting,
     Message,
     Program,
+    Regroup,
     Step,
-    Straggler,
 )
 from harness.fuzzing.reference import LABELS, MARGIN, TERMS, Array, Interpretation, interpret
 from harness.fuzzing.schedule import SEND, RankAction, schedule
@@ -67,6 +68,21 @@ def cut(tensors):
     return [part.view(tensor.shape) for part, tensor in zip(parts, tensors)]
 
 """
+_REGROUP = """\
+
+made = {}
+
+
+def regroup(number, ranks, rank, store):
+    before, made[ranks] = made.get(ranks), dist.new_group(list(ranks))
+    if rank in ranks:
+        store.set(f"{number}/{rank}", "here")
+        store.wait([f"{number}/{other}" for other in ranks])
+        if before is not None:
+            dist.destroy_process_group(before)
+    return made[ranks]
+
+"""
 _ON_DEVICE = """\
     torch.get_device_module("DEVICE").set_device(rank)
     torch.set_default_device(f"DEVICE:{rank}")
@@ -102,14 +118,19 @@ def source_of(
     text = "".join(f"{line}\n" for line in lines)
     imported = f"import {plugin}  # registers the backend\n" if plugin else ""
     placed = "" if device_type == "cpu" else _ON_DEVICE.replace("DEVICE", device_type)
-    head = _HEAD.replace("CUT\n", _CUT if _cuts(program) else "\n").replace("DEVICE", placed)
+    helpers = (_CUT if _cuts(program) else "") + (_REGROUP if _regroups(program) else "")
+    head = _HEAD.replace("CUT\n", helpers or "\n").replace("DEVICE", placed)
     head = head.replace("PLUGIN\n", f"{imported}\n")
     whole = head + text + _TAIL
     return whole.replace("WORLD_SIZE", str(program.world_size)).replace("BACKEND", backend)
 
 
 def _cuts(program: Program) -> bool:
-    return any(not isinstance(step, Straggler) and step.views for step in program.steps)
+    return any(not isinstance(step, Meeting) and step.views for step in program.steps)
+
+
+def _regroups(program: Program) -> bool:
+    return any(isinstance(step, Regroup) for step in program.steps)
 
 
 def _right_body(program: Program) -> list[str]:
@@ -118,7 +139,7 @@ def _right_body(program: Program) -> list[str]:
     for number, step in enumerate(program.steps):
         expected = {rank: known.results[number, rank] for rank in range(program.world_size)
                     if (number, rank) in known.results}  # fmt: skip
-        if expected and not isinstance(step, Straggler):
+        if expected and not isinstance(step, Meeting):
             lines += _checks(number, step, expected)
     if _cuts(program):
         margins = f"(each[:{MARGIN}] == 1).all() and (each[-{MARGIN}:] == 1).all()"
@@ -175,6 +196,9 @@ def _lines(
         yield from _collective(program, known, action, step, ranks)
     elif isinstance(step, Message):
         yield from _message(action, step, name)
+    elif isinstance(step, Regroup):
+        yield f"groups[{step.group}] = regroup({number}, {step.group}, rank, store)"
+        return
     else:
         others = [f"{number}/{rank}" for rank in range(program.world_size) if rank != step.rank]
         yield f'store.wait({others}) if rank == {step.rank} else store.set(f"{number}/{{rank}}", "here")'

@@ -29,12 +29,17 @@ CALLS = {
 }
 
 
+#: Of three ranks each is in the default group and in two of two ranks, which are made for all programs.
+GROUPS_OF_A_RANK = 3
+
+
 class AroundGloo(dist.ProcessGroup):  # type: ignore[misc]  # mypy is told not to read torch
     """A process group that passes each call on to gloo."""
 
     def __init__(self, store: Any, rank: int, size: int, timeout: timedelta) -> None:
         super().__init__(rank, size)
         self.gloo = dist.ProcessGroupGloo(store, rank, size, timeout)
+        self.name = ""
         for name, inner in CALLS.items():
             if name not in type(self).__dict__:
                 setattr(self, name, getattr(self.gloo, inner))
@@ -42,6 +47,14 @@ class AroundGloo(dist.ProcessGroup):  # type: ignore[misc]  # mypy is told not t
     def getBackendName(self) -> str:
         """The backend's name, for which torch calls this method."""
         return "planted"
+
+    def setGroupName(self, name: str) -> None:
+        """Takes the name, which torch has this method keep."""
+        self.name = name
+
+    def getGroupName(self) -> str:
+        """The name by which torch forgets a group that is destroyed."""
+        return self.name
 
 
 class DropsAPart(AroundGloo):
@@ -75,6 +88,23 @@ class Unwaited(dist._Work):  # type: ignore[misc]  # as above
     def wait(self, timeout: timedelta = timedelta(0)) -> bool:
         """Returns without waiting for the inner handle."""
         return True
+
+
+class TiresOfGroups(AroundGloo):
+    """A backend whose all_gather exchanges ranks in groups that are made when the process has made others."""
+
+    made = 0
+
+    def __init__(self, store: Any, rank: int, size: int, timeout: timedelta) -> None:
+        super().__init__(store, rank, size, timeout)
+        type(self).made += 1
+        self.tired = type(self).made > GROUPS_OF_A_RANK
+
+    def allgather(self, outputs: list[list[torch.Tensor]], inputs: list[torch.Tensor], options: Any) -> Any:
+        """Gathers into lists that are in another order."""
+        return self.gloo.allgather(
+            [parts[::-1] for parts in outputs] if self.tired else outputs, inputs, options
+        )
 
 
 class SkipsAWait(AroundGloo):
@@ -230,6 +260,12 @@ class MixesUpRanksTest(Planted):
     """A case that finds the fault of ``MixesUpRanks``."""
 
     make = MixesUpRanks
+
+
+class TiresOfGroupsTest(Planted):
+    """A case that finds the fault of ``TiresOfGroups``."""
+
+    make = TiresOfGroups
 
 
 class SkipsAWaitTest(Planted):

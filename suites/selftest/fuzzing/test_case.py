@@ -60,6 +60,10 @@ class Fuzzing(OnForkServer):
         """A skipped wait is found in a broadcast; it is a race, so the size of the program is left open."""
         self.found(planted.SkipsAWaitTest, "CollectiveStep(kind='broadcast'")
 
+    def test_a_group_made_later(self) -> None:
+        """What is wrong with groups that a program makes is found where it makes one."""
+        self.found(planted.TiresOfGroupsTest, "Regroup(group=", "CollectiveStep(kind='all_gather'")
+
     def test_a_hang(self) -> None:
         self.found(
             planted.HangsTest,

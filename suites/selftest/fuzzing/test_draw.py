@@ -10,8 +10,8 @@ from unittest import mock
 from hypothesis.strategies import SearchStrategy
 
 from harness import UsageError, same_draws
-from harness.fuzzing import GLOO, Backend, CollectiveStep, Message, Program, programs
-from harness.fuzzing.draw import backend_of, drawn, groups_of
+from harness.fuzzing import GLOO, Backend, CollectiveStep, Message, Program, Regroup, Straggler, programs
+from harness.fuzzing.draw import backend_of, drawn, fitted, groups_of
 from harness.fuzzing.program import COMPLEX, DTYPES, KINDS
 from harness.releases import torch_at_least
 from harness.targets import FLOATS, Capability, Target, operations
@@ -49,6 +49,7 @@ class Drawing(unittest.TestCase):
             "avg",
             "(0, 2)",
             "Straggler",
+            "Regroup",
             "taken up",
             "large",
             "views",
@@ -56,6 +57,15 @@ class Drawing(unittest.TestCase):
         )
         for each in (*wanted, "asynchronous", "receiver first", "sender first"):
             self.assertGreater(found[each], 5, each)
+
+    def test_groups_are_made_for_what_comes_next(self) -> None:
+        one = CollectiveStep("barrier", (0, 1))
+        steps = (Regroup((0, 2)), Straggler(0), one, Regroup((0, 2)))
+        self.assertEqual(fitted(steps), (Regroup((0, 1)), *steps[1:]))
+
+    def test_a_backend_on_which_no_groups_are_made(self) -> None:
+        for program in some_of(programs(3, backend=Backend(regroups=False)), 50):
+            self.assertNotIn("Regroup", str(program))
 
     def test_backend_of_a_target(self) -> None:
         """What a target declares, and of what reduces only what each of its reductions is defined for."""

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from harness.fuzzing import GLOO, CollectiveStep, Program, Straggler
+from harness.fuzzing import GLOO, CollectiveStep, Program, Regroup, Straggler
 from harness.fuzzing.execute import as_tensor, run_program, same
 
 ALONE = (0,)
@@ -41,6 +41,22 @@ class OnOneRank(unittest.TestCase):
     def test_what_is_taken_up(self) -> None:
         first, second = (CollectiveStep("broadcast", ALONE, takes=takes) for takes in (None, 0))
         self.run_steps(first, second)
+
+    def test_groups_are_made_and_destroyed(self) -> None:
+        """Each is another group, on which the next call is made; none that was made is left."""
+        used, known, real = [], dist.distributed_c10d._world.pg_map, dist.broadcast
+        before = len(known)
+
+        def noted(*arguments: Any, group: Any, **options: Any) -> Any:
+            used.append((group, len(known)))
+            return real(*arguments, group=group, **options)
+
+        own = CollectiveStep("broadcast", ALONE)
+        with mock.patch.object(dist, "broadcast", noted):
+            self.run_steps(own, Regroup(ALONE), own, Regroup(ALONE), own)
+        self.assertEqual([count for _, count in used], [before, before + 1, before + 1])
+        self.assertEqual(len({id(group) for group, _ in used}), 3)
+        self.assertEqual(len(known), before)
 
     def test_a_wrong_result_is_told(self) -> None:
         def doubled(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> None:

@@ -119,7 +119,7 @@ class DrawingTest(unittest.TestCase):
         if mutation.change is MutationKind.ARGUMENTS:
             assert mutation.step is not None
             before = program.steps[mutation.number]
-            assert not isinstance(before, Straggler)
+            assert isinstance(before, CollectiveStep | Message)
             self.assertNotEqual(facts(before, mutation.part), facts(mutation.step, mutation.part))
         if isinstance(mutation.step, CollectiveStep):
             given = interpreted(program, mutation).inputs[len(program.steps), mutation.rank]

@@ -8,7 +8,7 @@ import unittest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.fuzzing import CollectiveStep, Message, Program, Step, Straggler, programs
+from harness.fuzzing import CollectiveStep, Message, Program, Regroup, Step, Straggler, programs
 from harness.fuzzing.mutation import Mutation, MutationKind, mutated
 from harness.fuzzing.prediction import Prediction, predict
 from harness.fuzzing.schedule import ALL, RECEIVE, SEND
@@ -70,6 +70,11 @@ TABLE: tuple[tuple[str, tuple[Step, ...], Mutation, Prediction], ...] = (
         Prediction.HANGS,
     ),
     ("a handle and a message", (LATER, HELLO), swapped(1, 0, 0, SEND), Prediction.RIGHT),
+    ("a call of the group before", (SUM, Regroup(EVERYONE), SUM), dropped(0, 1), Prediction.HANGS),
+    ("a leaf of the group before", (BROADCAST, Regroup(EVERYONE), SUM), dropped(0, 1), Prediction.OPEN),
+    ("a leaf without another group", (BROADCAST, Regroup((0, 1)), SUM), dropped(0, 1), Prediction.DIFFERS),
+    ("members make a group", (SUM, Regroup((0, 1)), BARRIER), dropped(0, 1), Prediction.HANGS),
+    ("no member waits for one", (SUM, Regroup((0, 2)), BARRIER), dropped(0, 1), Prediction.DIFFERS),
     ("a straggler that nobody frees", (SUM, Straggler(0)), dropped(0, 1), Prediction.HANGS),
 )
 

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 
 from harness.errors import UsageError
-from harness.fuzzing import CollectiveStep, Message, Program, Straggler, programs
+from harness.fuzzing import CollectiveStep, Message, Program, Regroup, Straggler, programs
 from harness.fuzzing.program import from_json, to_json
 from harness.hypothesis_examples import bounded
 
@@ -78,7 +78,7 @@ class Values(unittest.TestCase):
     @given(programs(3))
     def test_code_and_json_give_it_back(self, program: Program) -> None:
         self.assertEqual(from_json(json.loads(json.dumps(to_json(program)))), program)
-        names = {each.__name__: each for each in (Program, CollectiveStep, Message, Straggler)}
+        names = {each.__name__: each for each in (Program, CollectiveStep, Message, Straggler, Regroup)}
         self.assertEqual(eval(repr(program), names), program)
 
     def test_json_that_is_none(self) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from hypothesis import given
 
-from harness.fuzzing import CollectiveStep, Message, Program, Straggler, programs
+from harness.fuzzing import CollectiveStep, Message, Program, Regroup, Straggler, programs
 from harness.fuzzing.schedule import ALL, OWN, RECEIVE, SEND, RankAction, schedule
 from harness.hypothesis_examples import bounded
 
@@ -21,6 +21,8 @@ def counterparts(program: Program, action: RankAction, rank: int) -> set[tuple[i
         return {(action.number, peer, ALL) for peer in step.group}
     if isinstance(step, Message):
         return {(action.number, step.source, SEND), (action.number, step.target, RECEIVE)}
+    if isinstance(step, Regroup):
+        return {(action.number, other, ALL) for other in step.group if rank in step.group}
     others = set(range(program.world_size)) - {rank}
     return {(action.number, other, ALL) for other in others} if rank == step.rank else set()
 
@@ -77,6 +79,22 @@ class Schedules(unittest.TestCase):
                 begun = [(a.number, a.part) == each and a.later for a in actions].index(True)
                 waited = [(a.number, a.part) == each and a.waits for a in actions].index(True)
                 self.assertLess(begun, waited)
+
+    @bounded(200)
+    @given(programs(3, max_steps=12))
+    def test_what_begins_on_a_group_ends_on_it(self, program: Program) -> None:
+        """Before the group is made anew: both ends of a message, calls and their waits."""
+        for actions in schedules(program):
+            begun: dict[tuple[int, str], int] = {}
+            turns: dict[tuple[int, ...], int] = {}
+            for action in actions:
+                step = program.steps[action.number]
+                if isinstance(step, Regroup):
+                    turns[step.group] = action.number
+                elif not isinstance(step, Straggler):
+                    turn = turns.get(step.group, -1)
+                    self.assertLess(turn, action.number)
+                    self.assertEqual(begun.setdefault((action.number, action.part), turn), turn)
 
     def test_a_delay_counts_further_steps(self) -> None:
         steps = (CollectiveStep("all_reduce", EVERYONE, delay=1), *[CollectiveStep("barrier", EVERYONE)] * 3)
