@@ -1,18 +1,22 @@
-"""Measures what it costs to record a rank's communication: each call, at world size 1, with and without.
+"""Measures the price of the communication checker: a call, at world size 1, and a run of tests.
 
-    python tools/bench/communication.py                 half a minute on two cores
+    python tools/bench/communication.py                 a minute on two cores
     python tools/bench/communication.py --only all_reduce --rounds 21
+    python tools/bench/communication.py --tests c10d.test_work_handles --rounds 5
 
-Two processes take turns, one of which records its calls as a rank does. The numbers are microseconds of
-processor time a call, the medians of all rounds. Compare differences, not the numbers of two runs.
+Without recording, by a recorder that only counts calls (``tools/bench/recorders.py``), and by the checker, in
+turns. A call is in microseconds of processor time of one process, a run of tests in seconds of all processes
+of ``run_tests.py --jobs 1``; the medians of all rounds. Compare differences, not the numbers of two runs.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -21,21 +25,25 @@ from typing import Any
 if __package__ in (None, ""):  # started by its path: the tree is not on sys.path then
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from tools.bench.recorders import CHECKER, COUNTING, RECORDERS, WITHOUT, environment, use
 from tools.simple_table import Table, as_rst
 
+ROOT = Path(__file__).resolve().parents[2]
 OPERATIONS = (
     *("all_reduce", "all_reduce, asynchronous", "all_gather", "all_gather_into_tensor"),
     *("reduce_scatter_tensor", "all_to_all_single", "broadcast", "barrier"),
 )
 ROUNDS, CALLS = 11, 1000
-MODES = ("without", "with")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the tool, or one of its two processes; returns 0."""
+    """Runs the tool, or one of its processes; returns 0."""
     options = _parser().parse_args(argv)
     if options.process is not None:
-        serve(records=options.process == "with", calls=options.calls)
+        serve(options.process, calls=options.calls)
+        return 0
+    if options.tests:
+        print(as_rst(tests_table(tests_measured(options.tests, options.rounds))))
         return 0
     print(as_rst(table(measured(options.only or OPERATIONS, options.rounds, options.calls))))
     return 0
@@ -49,15 +57,16 @@ def _parser() -> argparse.ArgumentParser:
     add("--only", action="append", choices=OPERATIONS, help="measure only this; repeatable")
     add("--rounds", type=int, default=ROUNDS, help=f"turns of each process (default: {ROUNDS})")
     add("--calls", type=int, default=CALLS, help=f"calls a turn (default: {CALLS})")
-    add("--process", choices=MODES, help=argparse.SUPPRESS)
+    add("--tests", action="append", metavar="NAME", help="measure a run of these tests; repeatable")
+    add("--process", choices=RECORDERS, help=argparse.SUPPRESS)
     return parser
 
 
 def measured(operations: Sequence[str], rounds: int, calls: int) -> dict[str, dict[str, list[float]]]:
     """Microseconds a call by operation and by process, a number for each round."""
-    found: dict[str, dict[str, list[float]]] = {name: {mode: [] for mode in MODES} for name in operations}
+    found: dict[str, dict[str, list[float]]] = {name: {mode: [] for mode in RECORDERS} for name in operations}
     with ExitStack() as stack:
-        processes = {mode: stack.enter_context(_started(mode, calls)) for mode in MODES}
+        processes = {mode: stack.enter_context(_started(mode, calls)) for mode in RECORDERS}
         for name in operations:
             for _ in range(rounds):
                 for mode, process in processes.items():
@@ -79,20 +88,51 @@ def _asked(process: subprocess.Popen[str], operation: str) -> float:
 
 
 def table(found: Mapping[str, Mapping[str, Sequence[float]]]) -> Table:
-    """The medians as a table: without, with, and the median of the differences within a round."""
+    """The medians as a table, and the median of the differences within a round."""
     rows = []
     for name, by_mode in found.items():
-        without, recorded = (by_mode[mode] for mode in MODES)
-        more = statistics.median(b - a for a, b in zip(without, recorded, strict=True))
-        cells = (statistics.median(without), statistics.median(recorded))
+        more = statistics.median(b - a for a, b in zip(by_mode[COUNTING], by_mode[CHECKER], strict=True))
+        cells = (statistics.median(by_mode[mode]) for mode in RECORDERS)
         rows.append((name, *(f"{each:.1f} us" for each in cells), f"{more:+.1f} us"))
-    return Table(("call", "without", "recorded", "more"), tuple(rows))
+    return Table(("call", *RECORDERS, "beyond counting"), tuple(rows))
 
 
-# -- in one of the two processes
+def tests_measured(names: Sequence[str], rounds: int) -> dict[str, list[float]]:
+    """Seconds of processor time of a run of these tests by recorder, a number for each round."""
+    found: dict[str, list[float]] = {name: [] for name in RECORDERS}
+    for turn in range(rounds):
+        for recorder in RECORDERS[:: 1 if turn % 2 else -1]:
+            found[recorder].append(_run(names, recorder))
+    return found
 
 
-def serve(*, records: bool, calls: int) -> None:
+def _run(names: Sequence[str], recorder: str) -> float:
+    with tempfile.TemporaryDirectory() as directory:
+        environ = {**os.environ, **environment(recorder, Path(directory), ROOT)}
+        state = ("--report-dir", f"{directory}/report", "--jobs", "1", "--no-config", "-q")
+        command = [sys.executable, str(ROOT / "run_tests.py"), *names, *state]
+        process = subprocess.Popen(command, env=environ, cwd=ROOT, stdout=subprocess.DEVNULL)
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"the tests ended with exit code {process.returncode}: no price of tests that fail")
+    return used.ru_utime + used.ru_stime
+
+
+def tests_table(found: Mapping[str, Sequence[float]]) -> Table:
+    """The medians, and by how much each is more than that of the recorder that counts."""
+    medians = {name: statistics.median(numbers) for name, numbers in found.items()}
+    rows = (
+        (name, f"{seconds:.2f} s", f"{100 * (seconds / medians[COUNTING] - 1):+.1f} %")
+        for name, seconds in medians.items()
+    )
+    return Table(("recorder", "processor time", "beyond counting"), tuple(rows))
+
+
+# -- in one of the processes
+
+
+def serve(recorder: str, *, calls: int) -> None:
     """Measures the operation of each line of the standard input, and prints microseconds a call."""
     import mmap
     import time
@@ -106,7 +146,8 @@ def serve(*, records: bool, calls: int) -> None:
 
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    if records:
+    if recorder != WITHOUT:
+        use(recorder)
         taps.install(CallLog(mmap.mmap(-1, LOG_BYTES)))
     dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     bodies = _bodies()

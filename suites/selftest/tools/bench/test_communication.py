@@ -1,11 +1,13 @@
-"""Tests the benchmark of what recording costs: its table, and that both of its processes answer."""
+"""Tests the benchmark of what recording costs: its tables, and that all of its processes answer."""
 
 from __future__ import annotations
 
 import unittest
+from unittest import mock
 
 from tools.bench import communication
-from tools.bench.communication import MODES, OPERATIONS
+from tools.bench.communication import OPERATIONS
+from tools.bench.recorders import RECORDERS
 
 
 class CommunicationBench(unittest.TestCase):
@@ -13,8 +15,22 @@ class CommunicationBench(unittest.TestCase):
 
     def test_table(self) -> None:
         """Medians, and the median of the differences within a round, not the difference of medians."""
-        rows = {"barrier": {"without": [1.0, 9.0, 2.0], "with": [4.0, 11.0, 7.0]}}
-        self.assertEqual(communication.table(rows).rows, (("barrier", "2.0 us", "7.0 us", "+3.0 us"),))
+        rows = {"barrier": {"without": [0.5] * 3, "counting": [1.0, 9.0, 2.0], "checker": [4.0, 11.0, 7.0]}}
+        expected = ("barrier", "0.5 us", "2.0 us", "7.0 us", "+3.0 us")
+        self.assertEqual(communication.table(rows).rows, (expected,))
+
+    def test_table_of_tests(self) -> None:
+        """Medians, as parts of that of the recorder that counts."""
+        found = {"without": [3.0, 1.0, 2.0], "counting": [4.0, 9.0, 4.0], "checker": [5.0, 5.0, 2.0]}
+        rows = communication.tests_table(found).rows
+        self.assertEqual([row[2] for row in rows], ["-50.0 %", "+0.0 %", "+25.0 %"])
+
+    def test_tests(self) -> None:
+        """Each round runs the tests with each recorder, every other one in the other order."""
+        with mock.patch.object(communication, "_run", side_effect=range(6)) as run:
+            found = communication.tests_measured(["c10d"], rounds=2)
+        self.assertEqual([call.args[1] for call in run.call_args_list], [*RECORDERS[::-1], *RECORDERS])
+        self.assertEqual(found, {"without": [2, 3], "counting": [1, 4], "checker": [0, 5]})
 
     def test_measured(self) -> None:
         """Every operation has a number from each process in each round."""
@@ -22,7 +38,7 @@ class CommunicationBench(unittest.TestCase):
         self.assertEqual(list(found), list(OPERATIONS))
         for by_mode in found.values():
             self.assertEqual(
-                {mode: len(numbers) for mode, numbers in by_mode.items()}, dict.fromkeys(MODES, 2)
+                {mode: len(numbers) for mode, numbers in by_mode.items()}, dict.fromkeys(RECORDERS, 2)
             )
             self.assertTrue(all(number > 0 for numbers in by_mode.values() for number in numbers))
 

@@ -1,0 +1,52 @@
+"""Tests the recorders with which the checker's is compared: that ranks use them, and that one counts."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+from tools.bench.recorders import CHECKER, RECORDERS, environment
+
+ROOT = Path(__file__).resolve().parents[4]
+# What makes calls as a rank does, and says who recorded how many of them.
+PROGRAM = """
+import mmap, torch
+import torch.distributed as dist
+from harness import rank_merging
+from harness.communication import taps
+from harness.communication.call_log import LOG_BYTES, CallLog, read
+memory = mmap.mmap(-1, LOG_BYTES)
+taps.install(CallLog(memory))
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+dist.all_reduce(torch.ones(2))
+dist.all_reduce(torch.ones(2), async_op=True).wait()
+recorder = taps.prepare().recorder
+print(type(recorder).__name__, vars(recorder).get("_numbers", {}), len(read(memory)))
+print(rank_merging.with_communication.__module__)
+"""
+
+
+class RecordersTest(unittest.TestCase):
+    """``environment`` and ``use``, in an interpreter of their own."""
+
+    def test_each(self) -> None:
+        """Under its variables an interpreter records by that recorder; only the checker writes a log."""
+        expected = {
+            "without": "_Counter {} 0\ntools.bench.recorders\n",
+            "counting": "_Counter {'0': 2} 0\ntools.bench.recorders\n",
+            CHECKER: "Recorder {} 3\nharness.rank_merging\n",
+        }
+        for name in RECORDERS:
+            with self.subTest(name), tempfile.TemporaryDirectory() as directory:
+                environ = {**os.environ, **environment(name, Path(directory), ROOT)}
+                command = [sys.executable, "-c", PROGRAM]
+                said = subprocess.run(command, env=environ, text=True, stdout=subprocess.PIPE, check=True)
+                self.assertEqual(said.stdout, expected[name])
+
+
+if __name__ == "__main__":
+    unittest.main()
