@@ -73,6 +73,21 @@ inference(arg0_1, arg1_1)
   return (copy_,)""",
         )
 
+    def test_written_inputs_are_returned_themselves(self):
+        """A graph that writes into its inputs returns those, and no copy of what it has written."""
+
+        def f(x, y, z):
+            x.mul_(2)
+            z.add_(1)
+            return y.sin(), x, z
+
+        compiled, capture = self.compile(f)
+        x, z = torch.ones(3), torch.ones(3)
+        outputs = compiled(x, torch.ones(3, requires_grad=True), z)
+        self.assertEqual([outputs[1] is x, outputs[2] is z], [True, True])
+        operations = [node.op for node in capture.graphs[0].outputs[:3]]
+        self.assertEqual(operations, ["call_function", "placeholder", "placeholder"])
+
     def test_input_mutation_noncontiguous(self):
         def f(a):
             a.mul_(2)

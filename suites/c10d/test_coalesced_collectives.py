@@ -163,6 +163,11 @@ class CoalescingManager:
         manager.wait()
         self.check_reduced(self.cases, self.tensors, self.terms, "sum")
 
+    def test_coalescing_manager_of_nothing(self):
+        with _coalescing_manager():
+            pass
+        self.check_group_works()
+
     @gloo_only
     def test_coalescing_manager_with_a_device(self):
         message = "Backend gloo does not implement startCoalescing"

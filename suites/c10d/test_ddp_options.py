@@ -20,6 +20,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.nn.parallel.distributed import _BufferCommHookLocation, _MixedPrecision
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
+from harness.releases import torch_at_least
 from harness.targets import Capability, needs
 from suites.c10d.base import gloo_only
 from suites.c10d.ddp_base import ROUNDED, DdpTestCase
@@ -168,6 +169,34 @@ class MismatchTest(DdpTestCase):
         self.backward_beside(plain, ddp, self.draw(ROWS * self.world_size, 2), loss)
         self.same_gradients(plain, ddp)
         self.assertEqual(set(self.logged(ddp, "dtypes").split(", ")), {"float", "double"})
+
+
+class BucketOptionsTest(DdpTestCase):
+    """How large buckets are, and how gradients get into them."""
+
+    def check_steps(self, **options):
+        """Train with two layers for two steps beside one process; gives the wrapped model."""
+        model = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 2)).to(self.device)
+        plain, ddp = copy.deepcopy(model), self.wrap(model, **options)
+        for _ in range(2):
+            plain.zero_grad()
+            ddp.zero_grad()
+            self.backward_beside(plain, ddp, self.draw(ROWS * self.world_size, 2), loss)
+            self.same_gradients(plain, ddp)
+        return ddp
+
+    @unittest.skipUnless(torch_at_least("2.13"), "torch 2.12 has neither option")
+    def test_options_of_buckets(self):
+        for options, size, sizes in (
+            ({"bucket_cap_mb": 3}, 3, []),
+            ({"bucket_cap_mb_list": [2, 1]}, 2, [2, 1]),
+            ({"batched_grad_copy": True}, 25, []),
+            ({"batched_grad_copy": True, "gradient_as_bucket_view": True}, 25, []),
+        ):
+            ddp = self.check_steps(**options)
+            self.assertEqual(ddp.bucket_bytes_cap, size * 2**20)
+            self.assertEqual(ddp.bucket_bytes_cap_list, [each * 2**20 for each in sizes])
+            self.assertEqual(ddp._bucket_config.bucket_cap_mb, size)
 
 
 class StateTest(DdpTestCase):

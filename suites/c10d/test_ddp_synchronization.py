@@ -6,11 +6,13 @@ import copy
 import sys
 from itertools import cycle, islice
 from pathlib import Path
+from unittest import mock
 
 if __package__ in (None, ""):  # run as a script: its own directory is no place to import from
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 import torch
+import torch.distributed as dist
 from torch import nn
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
@@ -170,8 +172,19 @@ class DdpJoinTest(DdpTestCase):
         self.assertEqual(ddp.module.weight, expected, **EXACT)
 
     def test_join_throws_on_early_termination(self):
+        self.check_early_termination()
+
+    def test_early_termination_in_a_group_of_its_own(self):
+        """Ranks hear of it in the group of the model; the default one may be at something else."""
+        group = dist.new_group()
+        with mock.patch.object(dist, "all_reduce", wraps=dist.all_reduce) as reduced:
+            self.check_early_termination(process_group=group)
+        self.assertEqual([call.kwargs["group"] for call in reduced.mock_calls], [group] * reduced.call_count)
+        self.assertGreater(reduced.call_count, 0)
+
+    def check_early_termination(self, **options):
         model = nn.Linear(3, 2, bias=False).to(self.device)
-        plain, ddp = copy.deepcopy(model), self.wrap(model)
+        plain, ddp = copy.deepcopy(model), self.wrap(model, **options)
         rows = self.draw(4 * self.world_size, 3)
         message = (
             "Rank 0 exhausted all inputs." if self.rank == 0 else "at least one rank that exhausted inputs."

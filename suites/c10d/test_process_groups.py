@@ -99,6 +99,11 @@ class GlooGroupTest(C10dTestCase):
             c10d._set_pg_timeout(timedelta(seconds=23), group)
             self.assertEqual(self.gloo(group).options._timeout, timedelta(seconds=23))
         self.assertEqual(self.gloo().options._timeout, COLLECTIVE_TIMEOUT)
+        # Of an accelerator's tensors alone: gloo takes them through the CPU's memory.
+        group = dist.new_group(backend="cuda:gloo")
+        c10d._set_pg_timeout(timedelta(seconds=23), group)
+        options = group._get_backend(torch.device("cuda")).options
+        self.assertEqual(options._timeout, timedelta(seconds=23))
 
     @gloo_only
     def test_timeout_that_is_set_counts(self):

@@ -256,6 +256,18 @@ class SubGroupLists:
         dist.all_reduce(tensor, group=own)
         self.check(CASE, tensor, expected)
 
+    def test_descriptions(self):
+        """What a group is told about itself it says, however it is made."""
+        self.assertEqual(dist.group.WORLD.group_desc, "default_pg")
+        pairs = [[rank] for rank in self.everyone]
+        for made in (
+            lambda desc: dist.new_group(group_desc=desc),
+            lambda desc: dist.new_subgroups(group_size=1, group_desc=desc)[0],
+            lambda desc: dist.new_subgroups_by_enumeration(pairs, group_desc=desc)[0],
+        ):
+            self.assertEqual(made("tensor parallel").group_desc, "tensor parallel")
+            self.assertEqual(made(None).group_desc, "undefined")
+
     def test_new_subgroups_world_size_not_divisible_by_group_size(self):
         with self.refused(ValueError, f"The world size ({self.world_size}) must be divisible by"):
             dist.new_subgroups(group_size=self.world_size - 1)

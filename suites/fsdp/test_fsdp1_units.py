@@ -14,8 +14,10 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
 
 import torch
 from torch import nn
+from torch.distributed._composable import replicate
 from torch.distributed.fsdp import FullyShardedDataParallel as FSDP
 from torch.distributed.fsdp import ShardingStrategy
+from torch.profiler import ProfilerActivity, profile
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from suites.fsdp import reference
@@ -109,12 +111,56 @@ class Fsdp1UnitsTest(FsdpTestCase):
             self.assertEqual(found, self.values(), exact_stride=True, **ROUNDED)
         self.assertEqual([each.shape for each in sharded.parameters()], [each.shape for each in flat])
 
-    def test_original_parameters(self):
-        sharded = self.wrapped(use_orig_params=True)
-        self.step(self.plain, sharded)
+    def check_shards(self, sharded):
+        """Check this rank's part of each parameter."""
         expected = reference.flat_shards(self.in_memory(), self.plain.units(), self.rank, self.world_size)
         found = {plain_name(name): each.flatten() for name, each in sharded.named_parameters()}
         self.assertEqual(found, expected, **ROUNDED)
+
+    def test_original_parameters(self):
+        sharded = self.wrapped(use_orig_params=True)
+        self.step(self.plain, sharded)
+        self.check_shards(sharded)
+
+    def test_one_parameter_of_two_modules(self):
+        """It is one before, in and after a step, has the gradients of both uses, and is stepped once."""
+        for use_orig_params in (True, False):
+            self.plain = Mixed().to(self.device)
+            self.plain.second = nn.Linear(WIDTH, WIDTH)
+            self.plain.second.weight = self.plain.first.weight
+            self.plain.register_forward_hook(lambda module, args, output: module.second(output))
+            sharded = self.wrapped(use_orig_params=use_orig_params)
+            self.step(self.plain, sharded)
+            with FSDP.summon_full_params(sharded, with_grads=use_orig_params):
+                self.assertIs(sharded.second.weight, sharded.first.weight)
+                found = {plain_name(name): each for name, each in sharded.named_parameters()}
+                self.assertEqual(found, self.values(), **ROUNDED)
+                if use_orig_params:
+                    gradient = sharded.second.weight.grad
+                    self.assertEqual(gradient, self.plain.second.weight.grad, **ROUNDED)
+            self.assertIs(sharded.second.weight, sharded.first.weight)
+
+    def test_replicated_module_is_left_alone(self):
+        """A module inside that another way of training in parallel has taken is not cut."""
+        model = copy.deepcopy(self.plain)
+        replicate(model.two)
+        sharded = FSDP(model, device_id=self.device, use_orig_params=True)
+        self.assertEqual(dict(sharded.module.two.named_parameters()), dict(self.plain.two.named_parameters()))
+        others = [*sharded.first.parameters(), *sharded.one.parameters()]
+        self.assertLess(sum(each.numel() for each in others), 42 + 42)
+
+    def test_ranges_of_a_profile(self):
+        """What FSDP1 does in a step has a name in a profile of it."""
+        sharded = self.wrapped(use_orig_params=True)
+        with profile(activities=[ProfilerActivity.CPU]) as profiled:
+            reference.loss_of(sharded, self.batches[0].of(self.rank)).backward()
+        prefix = "FullyShardedDataParallel."
+        names = {each.name.removeprefix(prefix) for each in profiled.events() if each.name.startswith(prefix)}
+        expected = "forward _pre_forward _post_forward _root_pre_forward _to_kwargs _pre_backward_hook"
+        expected += (
+            " _pre_forward_prefetch _pre_backward_prefetch _post_backward_hook _post_backward_prefetch"
+        )
+        self.assertLessEqual(set(expected.split()), names)
 
     def test_parameters_without_memory(self):
         """What is on the meta device is made by ``param_init_fn``, once for each unit."""
