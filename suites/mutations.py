@@ -46,4 +46,78 @@ EQUIVALENT: dict[str, str] = {
     "aten._to_copy.default(shard, *args[1:], **kwargs) => aten._to_copy.default(shard, **kwargs)": (
         "all arguments of that operator but the first have to be named"
     ),
+    "torch/nn/parallel/distributed.py DistributedDataParallel._default_broadcast_coalesced: "
+    "bucket_size is None => True": ("no caller gives a size"),
+    "torch/_functorch/_aot_autograd/aot_autograd_result.py "
+    "GenericAOTAutogradResult._log_cached_graphs: self.aot_backward_graph_str is not None => True": (
+        "it decides what a log is told"
+    ),
+    "torch/distributed/tensor/_ops/_view_ops.py infer_size: torch._check(total_size % size == 0, "
+    "lambda: f'size inferred for -1 is not integral {sizes} should have {t ... => "
+    "torch._check(total_size % size == 0)": ("it is the words of an error"),
+    "torch/distributed/fsdp/_flat_param.py FlatParameter._init_metadata: len(param_infos) != "
+    "len(shapes) => False": ("the lists that are compared are filled side by side"),
+    "torch/_dynamo/backends/distributed.py pretty_print_buckets: for idx, bucket in "
+    "enumerate(reversed(buckets)): ... => ends after its first turn": (
+        "it decides what a log is told of buckets"
+    ),
+    "torch/distributed/tensor/_ops/single_dim_strategy.py _has_default_value: "
+    "callable(has_default_value) => True": ("every argument of a schema has that method"),
+    "torch/_functorch/_aot_autograd/runtime_wrappers.py _codegen_compiled_forward: 2 => 1": (
+        "the list is made of the results in the region or behind it"
+    ),
+    "torch/distributed/fsdp/_fully_shard/_fsdp_common.py _cast_fp_tensor: not isinstance(x, "
+    "torch.Tensor) or not torch.is_floating_point(x) or x.dtype == dtype => not "
+    "torch.is_floating_point(x) or x.dtype == dtype": (
+        "it is applied to tensors alone, which its callers see to"
+    ),
+    "torch/nn/parallel/distributed.py _find_tensors: fields(obj) => reversed(list(fields(obj)))": (
+        "it is asked which parameters the tensors depend on, in whatever order"
+    ),
+    "torch/distributed/algorithms/ddp_comm_hooks/powerSGD_hook.py powerSGD_hook: state.warm_start => "
+    "not state.warm_start": ("it decides what a log is told"),
+    "torch/distributed/fsdp/_optim_utils.py _shard_orig_param_state: optim_state.items() => "
+    "reversed(list(optim_state.items()))": ("a dictionary of states is made, in whatever order"),
+    "torch/_functorch/partitioners.py get_default_op_list: aten.where => aten.zeros": (
+        "both are pointwise or in the list a second time: the set is the same"
+    ),
+    "torch/_functorch/_aot_autograd/graph_compile.py aot_stage1_graph_capture: True => False": (
+        "it decides what a log is told"
+    ),
+    "torch/distributed/fsdp/_fully_shard/_fsdp_param.py FSDPParam.free_unsharded_param: "
+    "itertools.chain(self.all_gather_outputs, self._unsharded_inner_tensors) => "
+    "reversed(list(itertools.chain(self.all_gather_outputs, self._unsharded_inner_tensors)))": (
+        "storages are freed, each by itself, in whatever order"
+    ),
+    "torch/distributed/fsdp/_debug_utils.py SimpleProfiler.dump_and_reset: 0 => 1": (
+        "it decides what a log is told"
+    ),
+    "torch/distributed/tensor/_dispatch.py OpDispatcher._dispatch_fast_path_python_tail: "
+    "participating and op_call._schema._is_view_op() => False": (
+        "aten.equal, which alone gets there, is no view"
+    ),
+    "torch/_functorch/_aot_autograd/graph_capture_wrappers.py set_partitioner_tag: "
+    "fx_traceback.current_meta.get(meta_key, None) => fx_traceback.current_meta.get(meta_key)": (
+        "None is what is had without it, too"
+    ),
+    "torch/distributed/tensor/_ops/_tensor_ops.py split_strategy: range(len(output_size_list)) => "
+    "reversed(list(range(len(output_size_list))))": ("only the length of the range counts"),
+    "torch/_functorch/_aot_autograd/autograd_cache.py sanitize_gm_for_cache: saved_fields.items() => "
+    "reversed(list(saved_fields.items()))": ("fields are put back, each by itself, in whatever order"),
+    "torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py foreach_reduce: padded_unsharded_sizes "
+    "=> reversed(list(padded_unsharded_sizes))": ("a sum is taken, in whatever order"),
+    "torch/_functorch/partitioners.py solve_min_cut.should_ban_recomputation: config.recompute_views "
+    "=> config.treat_parameters_as_free_to_save": (
+        "a view is never banned from being computed again, whatever is said here"
+    ),
+    "torch/distributed/fsdp/_optim_utils.py _allgather_state_info: input_states.items() => "
+    "reversed(list(input_states.items()))": (
+        "the states are gathered by all ranks in one order, whichever, into a dictionary"
+    ),
+    "torch/_functorch/_aot_autograd/frontend_utils.py process_inputs.convert: attrs => "
+    "reversed(list(attrs))": ("the loop asks whether all inner tensors are of this mode, in whatever order"),
+    "torch/distributed/fsdp/_flat_param.py FlatParamHandle._deregister_orig_params: "
+    "self.flat_param._shared_param_infos => reversed(list(self.flat_param._shared_param_infos))": (
+        "attributes are deleted, each by itself, in whatever order"
+    ),
 }

@@ -184,24 +184,42 @@ class Refusals:
     # arguments that are not what they should be
 
     def test_no_tensor(self):
-        calls = {
-            "tensor": lambda: dist.all_reduce([1.0]),
-            "input_tensor": lambda: dist.all_gather_into_tensor(self.ones(), [1.0]),
-            "output": lambda: dist.reduce_scatter([1.0], self.listed()),
-        }
-        for parameter, call in calls.items():
+        listed, to = self.listed(), self.listed() if self.rank == 0 else None
+        calls = [
+            ("tensor", lambda: dist.all_reduce([1.0])),
+            ("tensor", lambda: dist.broadcast([1.0], 0)),
+            ("tensor", lambda: dist.reduce([1.0], 0)),
+            ("tensor", lambda: dist.all_gather(listed, [1.0])),
+            ("tensor", lambda: dist.gather([1.0], to, 0)),
+            ("tensor", lambda: dist.scatter([1.0], to, 0)),
+            ("input_tensor", lambda: dist.all_gather_into_tensor(self.ones(), [1.0])),
+            ("output_tensor", lambda: dist.all_gather_into_tensor([1.0], self.ones())),
+            ("output", lambda: dist.reduce_scatter([1.0], listed)),
+            ("output", lambda: dist.reduce_scatter_tensor([1.0], self.ones())),
+            ("input", lambda: dist.reduce_scatter_tensor(self.ones(), [1.0])),
+            ("output", lambda: dist.all_to_all_single([1.0], self.ones())),
+            ("input", lambda: dist.all_to_all_single(self.ones(), [1.0])),
+        ]
+        for parameter, call in calls:
             with self.refused(
                 TypeError, f"Expected parameter `{parameter}` of type torch.Tensor", parameter=parameter
             ):
                 call()
 
     def test_no_tensor_list(self):
-        calls = {
-            "tensor_list": lambda: dist.all_gather(tuple(self.listed()), self.ones()),
-            "input_list": lambda: dist.reduce_scatter(self.ones(), [1.0] * self.world_size),
-            "output_tensor_list": lambda: dist.all_to_all(self.ones(), self.listed()),
-        }
-        for parameter, call in calls.items():
+        numbers = [1.0] * self.world_size
+        calls = [
+            ("tensor_list", lambda: dist.all_gather(tuple(self.listed()), self.ones())),
+            ("input_list", lambda: dist.reduce_scatter(self.ones(), numbers)),
+            ("output_tensor_list", lambda: dist.all_to_all(self.ones(), self.listed())),
+            ("input_tensor_list", lambda: dist.all_to_all(self.listed(), numbers)),
+            ("tensor", lambda: dist.all_reduce_coalesced(numbers)),
+            ("input_tensor_list", lambda: dist.all_gather_coalesced([self.listed()], numbers)),
+        ]
+        if self.rank == 0:
+            calls.append(("gather_list", lambda: dist.gather(self.ones(), numbers, 0)))
+            calls.append(("scatter_list", lambda: dist.scatter(self.ones(), numbers, 0)))
+        for parameter, call in calls:
             with self.refused(
                 TypeError, f"Expected parameter `{parameter}` of type List[torch.Tensor]", parameter=parameter
             ):

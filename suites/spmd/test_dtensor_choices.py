@@ -211,6 +211,13 @@ class ShardOrderTest(TestCase):
         self.assertEqual(strided, (_StridedShard(0, split_factor=5), S(1), S(0)))
         self.assertEqual(DTensorSpec._maybe_convert_StridedShard_to_shard_order(strided, mesh), order)
 
+    def test_a_dimension_of_one_rank(self):
+        """It cuts nothing, and is in the order once all the same."""
+        found = DTensorSpec._maybe_convert_StridedShard_to_shard_order(
+            (_StridedShard(0, split_factor=3), S(0), S(0)), Sizes(2, 1, 3)
+        )
+        self.assertEqual([sorted(entry.mesh_dims) for entry in found], [[0, 1, 2]])
+
     def test_strides_that_no_order_has(self):
         mesh = Sizes(2, 3, 5)
         for placements in (
