@@ -168,20 +168,11 @@ class SavedTest(AotTestCase):
                 a = (a @ a).sin()
             return a
 
-        sizes = []
-        for budget in (0.0, 0.5, 1.0):
-            for solver in ("dp", "greedy") if 0 < budget < 1 else ("dp",):
-                saved = self.saved(
-                    products,
-                    self.square(),
-                    activation_memory_budget=budget,
-                    activation_memory_budget_solver=solver,
-                )
-                sizes.append(len(saved))
-        self.assertEqual(sizes[0], 1)
-        self.assertEqual(sizes, sorted(sizes))
-        self.assertLess(sizes[0], sizes[1])
-        self.assertLess(sizes[1], sizes[-1])
+        sizes = [
+            len(self.saved(products, self.square(), activation_memory_budget=budget))
+            for budget in (0.0, 0.5, 1.0)
+        ]
+        self.assertEqual((sizes[0], sizes), (1, sorted(set(sizes))))
         for budget in (-0.1, 1.1):
             with self.assertRaisesRegex(RuntimeError, "valid ranges for memory budget are 0 <= m <= 1"):
                 self.saved(products, self.square(), activation_memory_budget=budget)
