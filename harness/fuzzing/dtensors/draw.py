@@ -15,6 +15,7 @@ from harness.fuzzing.dtensors.operators import (
     REDUCTIONS,
     SHAPES,
     operand_count,
+    written_count,
 )
 from harness.fuzzing.dtensors.plain import Twins, can_run_backward, holding
 from harness.fuzzing.dtensors.program import DTensorProgram, Input, Statement
@@ -131,8 +132,8 @@ class _Drawing:
     def _try(self, statement: Statement) -> None:
         """Keeps the statement if plain tensors can run it, and nothing that it makes depends on rounding."""
         values = self._twins.values
-        written = values[statement.operands[0]] if statement.template in IN_PLACE else None
-        if written is not None and self._read_only & holding(written):
+        written = statement.operands[: written_count(statement.template)]
+        if any(self._read_only & holding(values[operand]) for operand in written):
             return
         if self._twins.accept(statement, MAX_ELEMENTS):
             self._statements.append(statement)

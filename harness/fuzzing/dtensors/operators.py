@@ -147,6 +147,13 @@ FOREACH = (
 ALL = (*POINTWISE, *REDUCTIONS, *MATRICES, *SHAPES, *IN_PLACE, *FOREACH)
 
 
+def written_count(template: str) -> int:
+    """How many operands a template writes to: none, or the first ones."""
+    if template not in IN_PLACE:
+        return 0
+    return operand_count(template) if template.startswith("torch._foreach") else 1
+
+
 def operand_count(template: str) -> int:
     """How many operands a template has."""
     return max(int(index) for index in "012" if f"{{{index}}}" in template) + 1

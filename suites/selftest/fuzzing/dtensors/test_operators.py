@@ -7,7 +7,7 @@ import unittest
 
 import torch
 
-from harness.fuzzing.dtensors.operators import ALL, operand_count
+from harness.fuzzing.dtensors.operators import ALL, operand_count, written_count
 from harness.fuzzing.dtensors.plain import quiet
 
 #: Tensors of which some fit each operator.
@@ -34,6 +34,18 @@ class OperatorsTest(unittest.TestCase):
         """The count is that of the operands, not of their uses."""
         for template, count in (("-{0}", 1), ("{0} * {0}", 1), ("{0} @ {1}", 2), ("f({0}, {1}, {2})", 3)):
             self.assertEqual(operand_count(template), count, template)
+
+    def test_written_count(self) -> None:
+        """The operands whose version has changed are those that are said to be written to."""
+        for template in ALL:
+            all_operands = itertools.product(FITTING, repeat=operand_count(template))
+            fitting = next(each for each in all_operands if runs(template, each))
+            own = {f"x{number}": each.clone() for number, each in enumerate(fitting)}
+            with quiet():
+                eval(template.format(*own), {"torch": torch}, own)
+            count = written_count(template)
+            found = [each._version > 0 for each in own.values()]
+            self.assertEqual(found, [number < count for number in range(len(own))], template)
 
     def test_no_duplicates(self) -> None:
         self.assertEqual(len(ALL), len(set(ALL)))
