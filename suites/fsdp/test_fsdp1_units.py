@@ -187,6 +187,8 @@ class Fsdp1UnitsTest(FsdpTestCase):
         with FSDP.summon_full_params(sharded, rank0_only=True, writeback=False):
             found = [each.shape for each in sharded.parameters()]
             self.assertEqual(found, held if self.rank else shapes)
+            if self.rank == 0:
+                self.assertEqual(list(sharded.parameters()), list(self.plain.parameters()))
         self.assertEqual([each.shape for each in sharded.parameters()], held)
 
     def test_what_is_warned_about(self):
