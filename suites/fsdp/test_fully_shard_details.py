@@ -28,7 +28,7 @@ class Scaled(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.weight = nn.Parameter(torch.ones(4))
+        self.weight = nn.Parameter(torch.arange(1.0, 5.0))
 
     def forward(self, x, times, *, name, also):
         return x * self.weight * times, name, also
@@ -51,7 +51,7 @@ class FullyShardDetailsTest(PlainCopyTestCase):
         model = self.fsdp2(Scaled(), mp_policy=policy)
         x = torch.full((4,), 1.5, device=self.device)
         product, name, also = model(x, 2, name="scaled", also=[None, 0.1, True])
-        self.assertEqual(product, torch.full_like(x, 3.0))
+        self.assertEqual(product, 3 * torch.arange(1.0, 5.0, device=self.device))
         self.assertEqual((name, also), ("scaled", [None, 0.1, True]))
 
     def test_state_that_was_taken_before_the_first_step(self):
