@@ -22,6 +22,8 @@ def _around_calls(name: str, what: str, around: Callable[..., Any]) -> Mutant:
         @functools.wraps(original)
         def post_compile(self: Any, compiled: Any, config: Any, *, runtime_metadata: Any) -> Any:
             function = original(self, compiled, config, runtime_metadata=runtime_metadata)
+            if function is compiled:  # a graph that is exported, around which nothing runs
+                return function
 
             @functools.wraps(function)
             def call(args: list[Any]) -> Any:
@@ -110,6 +112,8 @@ def _kept(original: Callable[..., Any], touch: Touch, active: bool) -> Callable[
     @functools.wraps(original)
     def post_compile(self: Any, compiled: Any, config: Any, *, runtime_metadata: Any) -> Any:
         function = original(self, compiled, config, runtime_metadata=runtime_metadata)
+        if function is compiled:
+            return function
         infos = runtime_metadata.output_info
         bases = {info.base_idx for info in infos}
         kept: dict[int, torch.Tensor] = {}
@@ -148,6 +152,8 @@ def _unchecked(original: Callable[..., Any], touch: Touch, active: bool) -> Call
     @functools.wraps(original)
     def post_compile(self: Any, compiled: Any, config: Any, *, runtime_metadata: Any) -> Any:
         checked = original(self, compiled, config, runtime_metadata=runtime_metadata)
+        if checked is compiled:
+            return checked
 
         @functools.wraps(checked)
         def call(args: list[Any]) -> Any:
