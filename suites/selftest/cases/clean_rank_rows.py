@@ -21,9 +21,14 @@ class Row(NamedTuple):
 
 DROPPED = (
     Row("warnings.simplefilter('error')", "[str(each) for each in warnings.filters]"),
-    Row("warnings.showwarning = print", "warnings.showwarning.__module__"),
     Row(
         "warnings.catch_warnings(record=True).__enter__()", "hasattr(warnings._showwarnmsg_impl, '__self__')"
+    ),
+    # Behind that row, which puts Python's own back. What a rank has there calls what was there before.
+    Row(
+        "warnings.showwarning = print",
+        "print in (w := warnings.showwarning, *(cell.cell_contents for cell in "
+        "getattr(w, '__closure__', None) or ()))",
     ),
     Row("logging.root.addHandler(logging.FileHandler('made.log'))", "logging.root.handlers"),
     Row("logging.getLogger('mine').setLevel(5)", "logging.getLogger('mine').level"),
