@@ -32,7 +32,8 @@ def call_text(operation: str, arguments: Arguments, name: str = "") -> str:
     reduce_op = name_of(a.reduce_op) if operation in REDUCING else ""
     return (
         f'["{operation}","{name or operation}",[{_tensors(a.inputs)}],[{_tensors(a.outputs)}],"{reduce_op}",'
-        f"{_number(a.root)},{_number(a.peer)},{a.tag},{[*a.sent]},{[*a.received]},{_number(a.timeout_s)}]"
+        f"{_number(a.root)},{_number(a.peer)},{a.tag},"
+        f"{_integers(a.sent)},{_integers(a.received)},{_number(a.timeout_s)}]"
     )
 
 
@@ -50,14 +51,19 @@ def group_text(
 ) -> str:
     """The signature, as JSON, of a group's making, or with an unknown operation of each call on it."""
     return (
-        f'{{"operation":"{operation}","kind":"{kind}","group":{_quoted(name)},"members":{[*members]},'
+        f'{{"operation":"{operation}","kind":"{kind}","group":{_quoted(name)},"members":{_integers(members)},'
         f'"made_at":{_quoted(made_at)},"default":{"true" if default else "false"},"generation":{generation},'
         f'"backend":{_quoted(backend)},"timeout_s":{_number(timeout_s)}}}'
     )
 
 
 def _tensors(tensors: Sequence[Any]) -> str:
-    return ",".join([f'[{[*map(int, t.shape)]},"{_dtype(t)}",{t.element_size()}]' for t in tensors])
+    return ",".join([f'[{_integers(t.shape)},"{_dtype(t)}",{t.element_size()}]' for t in tensors])
+
+
+def _integers(values: Iterable[Any]) -> list[int]:
+    """As Python's own: in a list those of numpy and torch are not written as numbers."""
+    return [*map(int, values)]
 
 
 def _dtype(tensor: Any) -> str:

@@ -6,6 +6,7 @@ import json
 import unittest
 from typing import Any
 
+import numpy
 import torch
 
 from harness.communication.arguments import Arguments
@@ -67,6 +68,16 @@ class SignatureTest(unittest.TestCase):
         )
         expected = Signature("?", 'a"b\\', members=(4, 6), made_at="t.py:1", generation=2, backend="gloo")
         self.assertEqual(signature_from_json(json.loads(text)), expected)
+
+    def test_numbers_of_numpy(self) -> None:
+        """Ranks, roots and split sizes may be numpy's, which are no JSON in a list."""
+        two = numpy.int64(2)
+        text = group_text("g", (two, 3), made_at="", default=False, generation=0, timeout_s=None)
+        self.assertEqual(signature_from_json(json.loads(text)).members, (2, 3))
+        rows = torch.ones(4)
+        found = written("all_to_all_single", Arguments((rows,), (rows,), sent=(two, two), received=(two, 2)))
+        self.assertEqual((found.sent, found.received), ((2, 2), (2, 2)))
+        self.assertEqual(written("broadcast", Arguments((TWO,), root=numpy.int64(1))).root, 6)
 
     def test_what_no_rank_writes(self) -> None:
         """A list that is no call's, of a log that a test has overwritten, is refused."""
