@@ -5,8 +5,8 @@ expected: A new group, as without use_local_synchronization.
 happens: Its name is that of the destroyed group, a hash of the ranks and of how many groups there are: what
   the first group left in the store is read, and its connections are waited for. Where a third group was made
   in between, new_group ends by ValueError: The specified group name has already been created. Now and then
-  a connection to the first group's address is refused at once.
-fails: hangs: .*|refused: RuntimeError: .*
+  the connection to the first group's address is refused or reset at once.
+fails: hangs: .*|refused: RuntimeError: .*([Gg]loo|[Cc]onnect).*
 since: 2.11
 reach: public API
 fuzzer: collectives
@@ -25,7 +25,7 @@ import torch.multiprocessing
 def main(rank, path):
     store, limit = dist.FileStore(path, 2), timedelta(hours=1)
     dist.init_process_group("gloo", store=store, rank=rank, world_size=2, timeout=limit)
-    for _ in range(5):
+    for _ in range(50):  # it is a race: one or two more groups often are right
         group = dist.new_group([0, 1], use_local_synchronization=True)
         x = torch.ones(1)
         dist.all_reduce(x, group=group)
