@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
@@ -17,8 +18,11 @@ from tools.mutation import modules
 from tools.mutation.attempts import Attempt, Mutant, Outcome
 from tools.planted_run import ROOT
 
-# The file of the seconds of tests that pass in a fork without a mutant (null: that do not), by id.
-NAME = "passing.json"
+# What came of tests in forks without a mutant: the seconds of those that passed, how often others failed.
+NAME = "tried.json"
+# So often a test is tried without a mutant, each time when it is wanted again: one that fails on a machine
+# under load is not one that fails in every fork, and left out it would let all later mutants survive it.
+TRIES = 3
 # Variables of a process whose libraries have no threads, so that it can fork.
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 # Seconds that the process gets to end its forks.
@@ -39,9 +43,11 @@ class Forks:
         self._environ = environ
         self._stack = contextlib.ExitStack()
         self._control: Connection | None = None
-        self._seconds: dict[str, float | None] = {}
+        self._seconds: dict[str, float] = {}
+        self._failures: Counter[str] = Counter()
         if self._path.exists():
-            self._seconds = json.loads(self._path.read_text(encoding="utf-8"))
+            kept = json.loads(self._path.read_text(encoding="utf-8"))
+            self._seconds, self._failures = kept["passed"], Counter(kept["failed"])
 
     def __enter__(self) -> Forks:
         return self
@@ -50,15 +56,23 @@ class Forks:
         self._stack.close()
 
     def passing(self, tests: Sequence[str], timeout_s: float) -> dict[str, float]:
-        """The tests that pass in a fork without a mutant, with their seconds; each is tried once."""
-        while new := tuple(test for test in tests if test not in self._seconds):
-            ran = {r.test: r for r in self._attempt(Attempt(None, new, timeout_s, True)).ran}
+        """The tests that pass in a fork without a mutant, with their seconds.
+
+        One that has passed is not tried again; one that has failed is, once a call, ``TRIES`` times in all.
+        """
+        new = [test for test in tests if test not in self._seconds and self._failures[test] < TRIES]
+        while new:
+            ran = {r.test: r for r in self._attempt(Attempt(None, tuple(new), timeout_s, True)).ran}
             tried = [test for test in new if test in ran] or [new[0]]
             for test in tried:
-                passed = test in ran and not ran[test].words
-                self._seconds[test] = round(ran[test].seconds, 3) if passed else None
-            self._path.write_text(json.dumps(self._seconds), encoding="utf-8")
-        return {test: s for test in tests if (s := self._seconds[test]) is not None}
+                if test in ran and not ran[test].words:
+                    self._seconds[test] = round(ran[test].seconds, 3)
+                else:
+                    self._failures[test] += 1
+            new = [test for test in new if test not in tried]
+            kept = {"passed": self._seconds, "failed": self._failures}
+            self._path.write_text(json.dumps(kept), encoding="utf-8")
+        return {test: self._seconds[test] for test in tests if test in self._seconds}
 
     def attempt(self, mutant: Mutant, tests: Sequence[str], timeout_s: float) -> Outcome:
         """Runs the tests under a mutant up to the first that fails."""

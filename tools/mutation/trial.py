@@ -20,7 +20,7 @@ from harness.runner.exit_codes import ExitCode
 from harness.settings import EnvVar
 from tools import planted_run
 from tools.mutation import modules, planting
-from tools.mutation.attempts import Mutant
+from tools.mutation.attempts import Mutant, Outcome, Ran
 from tools.mutation.forks import Forks
 from tools.mutation.line_map import LineMap
 from tools.mutation.results import Result, Verdict
@@ -32,6 +32,10 @@ FIRST, GROWTH = 25, 4
 # The deadline of a test under a mutant: at least so many seconds, or a multiple of the slowest test without
 # one. A test that hangs is one that fails, and should not take much longer.
 TIMEOUT_S, TIMEOUT_RATIO = 10.0, 4.0
+# A test that fails by its deadline gets so many times that, alone, before it counts: load makes tests late.
+LATE_RATIO = 3.0
+# What the words of such a failure have: of the harness, and of the warm process.
+LATE = ("timed out", "not at its end")
 # The seconds that peers get to report after the first rank has failed: few, because a failure is expected.
 ENVIRON = {EnvVar.GRACE: "0.3"}
 # The seconds for a run to start: torch is imported in them.
@@ -81,13 +85,17 @@ class Trials:
             if not seconds:
                 continue
             order = sorted(seconds, key=lambda test: seconds[test] / (1 + self.catches[test]))
-            outcome = forks.attempt(mutant, order, timeout_s)
-            if outcome.why_not:
-                return None
-            if failed := outcome.failed:
-                self.catches[failed.test] += 1
-                return Result(site.name, Verdict.CAUGHT, (failed.test,), words=failed.words)
-            passed += order
+            while order:
+                outcome = forks.attempt(mutant, order, timeout_s)
+                if outcome.why_not:
+                    return None
+                failed = _failed(forks, mutant, outcome, timeout_s)
+                if failed is not None:
+                    self.catches[failed.test] += 1
+                    return Result(site.name, Verdict.CAUGHT, (failed.test,), words=failed.words)
+                ran = {r.test for r in outcome.ran}
+                passed += [test for test in order if test in ran]
+                order = [test for test in order if test not in ran]
         return Result(site.name, Verdict.SURVIVED, tuple(passed)) if passed else None
 
     def _in_runs(self, site: Site, chosen: Sequence[str]) -> Result:
@@ -133,6 +141,14 @@ class Trials:
         if done.code is None:
             return Result(site.name, Verdict.CAUGHT, (), words=f"the run was {done.words}")
         return _noticed(site, directory, done)
+
+
+def _failed(forks: Forks, mutant: Mutant, outcome: Outcome, timeout_s: float) -> Ran | None:
+    """The test that failed; None where it was only late."""
+    failed = outcome.failed
+    if failed is None or not any(words in failed.words for words in LATE):
+        return failed
+    return forks.attempt(mutant, (failed.test,), LATE_RATIO * timeout_s).failed
 
 
 def _batches(tests: Sequence[str]) -> Iterator[Sequence[str]]:

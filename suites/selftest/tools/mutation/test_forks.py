@@ -11,7 +11,7 @@ from unittest import mock
 
 from harness.settings import EnvVar
 from tools.mutation import forks, modules
-from tools.mutation.attempts import Mutant
+from tools.mutation.attempts import Mutant, Outcome, Ran
 from tools.mutation.forks import Forks, WarmProcessEnded
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -45,14 +45,28 @@ class ForksTest(unittest.TestCase):
         return failed.test, failed.words
 
     def test_passing(self) -> None:
-        """What passes, each tried once, also by another owner of the same directory."""
+        """What passes is tried once, also by another owner of the same directory; what fails, a few times."""
         tests = (f"{SINGLE}.test_value", f"{SINGLE}.test_gone", f"{FRESH}.test_ranks", "suites.nowhere.T.t")
         passing = self.forks.passing(tests, TIMEOUT_S)
         self.assertEqual(set(passing), {tests[0], tests[2]})
         kept = json.loads((self.path / forks.NAME).read_text(encoding="utf-8"))
-        self.assertIsNone(kept[tests[1]])
-        with Forks(self.path, {}) as again, mock.patch.object(again, "_attempt", side_effect=AssertionError):
-            self.assertEqual(again.passing(tests, TIMEOUT_S), passing)
+        self.assertEqual((kept["passed"], kept["failed"]), (passing, {tests[1]: 1, tests[3]: 1}))
+        with Forks(self.path, {}) as again:
+            failed = Outcome(tuple(Ran(test, 1.0, "bad") for test in (tests[1], tests[3])))
+            with mock.patch.object(again, "_attempt", return_value=failed) as attempt:
+                for _ in range(forks.TRIES + 1):
+                    self.assertEqual(again.passing(tests, TIMEOUT_S), passing)
+            self.assertEqual(attempt.call_count, forks.TRIES - 1)
+
+    def test_once_late(self) -> None:
+        """A test that fails once, as load makes tests do, counts when it passes the next time."""
+        test = f"{SINGLE}.test_value"
+        with tempfile.TemporaryDirectory() as directory, Forks(Path(directory), {}) as other:
+            said = [Outcome((Ran(test, 9.0, "not at its end after 9 s"),)), Outcome((Ran(test, 0.5),))]
+            with mock.patch.object(other, "_attempt", side_effect=said):
+                self.assertEqual(
+                    [other.passing([test], 9.0) for _ in range(3)], [{}, {test: 0.5}, {test: 0.5}]
+                )
 
     def test_wrong_everywhere(self) -> None:
         """In the fork, on its ranks, and in a Python that a test starts; not in the next fork."""

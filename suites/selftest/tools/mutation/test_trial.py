@@ -27,20 +27,33 @@ MAP = LineMap("2.13", TESTS, {"a.py": {3: list(range(40))}})
 
 
 class OneFork:
-    """Stands for ``Forks``: ``failing`` fails under any mutant, what is in ``broken`` without one, too."""
+    """Stands for ``Forks``: ``failing`` fails under any mutant, what is in ``broken`` without one, too.
 
-    def __init__(self, *, failing: str = "", broken: Sequence[str] = (), why_not: str = "") -> None:
-        self.failing, self.broken, self.why_not = failing, broken, why_not
+    ``late`` does not end in the given time, only in more.
+    """
+
+    def __init__(
+        self, *, failing: str = "", broken: Sequence[str] = (), why_not: str = "", late: str = ""
+    ) -> None:
+        self.failing, self.broken, self.why_not, self.late = failing, broken, why_not, late
+        self.timeout_s = 0.0
         self.ran: list[tuple[str, ...]] = []
 
     def passing(self, tests: Sequence[str], _: float) -> dict[str, float]:
         """Their seconds, the later the less."""
         return {test: 100 - TESTS[test] for test in tests if test not in self.broken}
 
-    def attempt(self, _: Mutant, tests: Sequence[str], __: float) -> Outcome:
-        """What the tests come to."""
+    def attempt(self, _: Mutant, tests: Sequence[str], timeout_s: float) -> Outcome:
+        """What the tests come to, up to the first that fails."""
         self.ran.append(tuple(tests))
-        return Outcome(tuple(Ran(t, 1.0, "bad" * (t == self.failing)) for t in tests), self.why_not)
+        ran: list[Ran] = []
+        for test in tests:
+            late = test == self.late and timeout_s <= (self.timeout_s or timeout_s)
+            ran.append(Ran(test, 1.0, "bad" * (test == self.failing) + "not at its end after 1 s" * late))
+            self.timeout_s = self.timeout_s or timeout_s
+            if ran[-1].words:
+                break
+        return Outcome(tuple(ran), self.why_not)
 
 
 class ForksTest(unittest.TestCase):
@@ -66,6 +79,16 @@ class ForksTest(unittest.TestCase):
         result = self.trials(OneFork(failing="m.C.t01", broken=["m.C.t01", "m.C.t30"])).of(SITE)
         self.assertIs(result.verdict, Verdict.SURVIVED)
         self.assertEqual((len(result.tests), result.left_out), (38, 2))
+
+    def test_late(self) -> None:
+        """A test that is late has more time, alone; the others run after it; one that still fails counts."""
+        one = OneFork(late="m.C.t20")
+        result = self.trials(one).of(SITE)
+        self.assertEqual((result.verdict, len(result.tests)), (Verdict.SURVIVED, 40))
+        self.assertEqual(one.ran[1], ("m.C.t20",))
+        self.assertEqual(set(one.ran[0][:5]) & set(one.ran[2]), set())
+        result = self.trials(OneFork(late="m.C.t20", failing="m.C.t20")).of(SITE)
+        self.assertEqual((result.verdict, result.tests), (Verdict.CAUGHT, ("m.C.t20",)))
 
     def test_run_of_its_own(self) -> None:
         """A mutant that cannot be planted in a fork, or none of whose tests passes there."""
