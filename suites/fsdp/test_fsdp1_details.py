@@ -27,6 +27,8 @@ from suites.fsdp.models import Block, Net
 
 STRATEGIES = (ShardingStrategy.FULL_SHARD, ShardingStrategy.SHARD_GRAD_OP, ShardingStrategy.NO_SHARD)
 BF16 = torch.bfloat16
+#: What computing in bfloat16 makes of numbers around 1.
+LOW = {"rtol": 2.0**-4, "atol": 2.0**-6}
 
 
 class Fsdp1DetailsTest(FsdpTestCase):
@@ -120,13 +122,14 @@ class Fsdp1DetailsTest(FsdpTestCase):
 
     def test_buffers_by_precision(self):
         """Cast at the first forward, in a state as they were; those of classes that are left out stay."""
-        model = Net()
+        model = copy.deepcopy(self.plain)
         model.blocks[1].register_buffer("kept", torch.full((3,), 1.0 + 2**-12))
         model.register_buffer("cast", torch.full((3,), 1.0 + 2**-12))
         model.register_buffer("number", torch.tensor(7))
         policy = MixedPrecision(buffer_dtype=BF16)
         sharded = FSDP(model, use_orig_params=True, device_id=self.device, mixed_precision=policy)
-        sharded(self.batches[0].of(self.rank).inputs)
+        rows = self.batches[0].of(self.rank).inputs
+        self.assertEqual(sharded(rows), self.plain(rows), **ROUNDED)
         self.assertEqual((model.cast.dtype, model.blocks[1].kept.dtype), (BF16, BF16))
         self.assertEqual(model.number.dtype, torch.int64)
         self.assertEqual(model.cast, torch.ones(3, dtype=BF16))
@@ -137,7 +140,6 @@ class Fsdp1DetailsTest(FsdpTestCase):
 
     def test_precision_of_inputs(self):
         """Cast where parameters are, unless the policy leaves it to the caller."""
-        seen = []
         for policy, expected in (
             (MixedPrecision(param_dtype=BF16), [BF16, BF16, BF16]),
             (MixedPrecision(param_dtype=BF16, cast_root_forward_inputs=False), None),
@@ -157,6 +159,7 @@ class Fsdp1DetailsTest(FsdpTestCase):
                     output = sharded(rows)
                     self.assertEqual(seen, expected)
                     self.assertEqual(output.dtype, expected[-1])
+                    self.assertEqual(output.float(), self.plain(rows), **LOW)
                     self.assertEqual({each.dtype for each in sharded.parameters()}, {torch.float32})
 
     def test_gradients_in_low_precision(self):
@@ -165,8 +168,13 @@ class Fsdp1DetailsTest(FsdpTestCase):
             policy = MixedPrecision(param_dtype=BF16, keep_low_precision_grads=keep)
             sharded = self.wrapped(mixed_precision=policy, use_orig_params=False)
             reference.loss_of(sharded, self.batches[0].of(self.rank)).backward()
-            flat = [each.grad.dtype for each in sharded.parameters()]
-            self.assertEqual(set(flat), {BF16 if keep else torch.float32})
+            self.plain.zero_grad()
+            reference.loss_of(self.plain, self.batches[0]).backward()
+            gradients = {name: each.grad for name, each in self.plain.named_parameters()}
+            parts = reference.flat_shards(gradients, Net.units(), self.rank, self.world_size, 1)
+            for flat, names in zip(sharded.parameters(), Net.units(), strict=True):
+                self.assertEqual(flat.grad.dtype, BF16 if keep else torch.float32)
+                self.assertEqual(flat.grad.float(), torch.cat([parts[name] for name in names]), **LOW)
 
     def test_hooks_in_place_of_the_reduction(self):
         """Called once a unit with its state; in half precision a gradient has passed through that."""

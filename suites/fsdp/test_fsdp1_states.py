@@ -232,12 +232,12 @@ class Fsdp1StatesTest(FsdpTestCase):
                     self.assertEqual(
                         FSDP.get_state_dict_type(sharded).optim_state_dict_config, optimizer_config
                     )
-                    state, values = FSDP.optim_state_dict(sharded, optimizer), sharded.state_dict()
+                    state = FSDP.optim_state_dict(sharded, optimizer)
+                with FSDP.state_dict_type(sharded, kind):
+                    values = sharded.state_dict()
                 self.check_optimizer_state(state, mine)
-                if getattr(optimizer_config, "rank0_only", False):
-                    continue
                 other, later = self.wrapped(Partly())
-                with FSDP.state_dict_type(other, kind, config, optimizer_config):
+                with FSDP.state_dict_type(other, kind, optim_state_dict_config=optimizer_config):
                     other.load_state_dict(values)
                     later.load_state_dict(FSDP.optim_state_dict_to_load(other, later, state))
                 self.check_whole(other)
