@@ -208,6 +208,13 @@ class TangentsTest(AotTestCase):
     def test_transposed_outputs(self):
         self.check(lambda x: (x.sin() * x).transpose(0, 2), ramp(4, 3, 2), (1, 2, 6))
 
+    def test_transposed_outputs_where_layouts_are_not_guessed(self):
+        """Tangents are contiguous, or in channels last where the output is, but not as it lies."""
+        with functorch_config.patch(guess_tangent_strides_as_outputs=False):
+            self.check(lambda x: (x.sin() * x).transpose(0, 2), ramp(4, 3, 2), (12, 4, 1))
+            x = ramp(2, 3, 4, 5).to(memory_format=torch.channels_last)
+            self.check(lambda x: x.sin() * x, x, (60, 1, 15, 3))
+
     def test_outputs_in_channels_last(self):
         x = ramp(2, 3, 4, 5).to(memory_format=torch.channels_last)
         self.check(lambda x: x.sin() * x, x, (60, 1, 15, 3))
