@@ -16,7 +16,6 @@ from functorch.compile import aot_function, nop
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from suites.aot.base import AotTestCase, ramp, two_tensors
 
-
 OTHER_DTYPE = {torch.bfloat16: torch.float16, torch.float16: torch.bfloat16}
 
 
