@@ -176,7 +176,9 @@ class CallLog:
         if bounded:
             self._add_flag(token, _BOUNDED)
         if token >= 0 and self._count - token <= ENTRIES:
-            self._times[(_FIRST + (token % ENTRIES) * _SIZE) // 8 + _WAIT] = monotonic()
+            at = (_FIRST + (token % ENTRIES) * _SIZE) // 8
+            self._times[at + _WAIT] = monotonic()
+            self._times[at + _END] = 0.0  # it may have counted as over, as nobody was known to wait for it
             self._changes = self._numbers[_CHANGES] = self._changes + 1
 
     def end(self, token: int) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 from harness.communication.arguments import KINDS, Arguments, are_real, key_of
 from harness.communication.call_log import BY_LIBRARY, ENTRIES, OWN_WORK, UNSEEN, CallLog
 from harness.communication.checks import Check
+from harness.communication.given_futures import GivenFutures
 from harness.communication.known_groups import KnownGroup, KnownGroups
 from harness.communication.pending_calls import PendingCalls
 from harness.communication.python_threads import count as python_threads
@@ -45,6 +46,7 @@ class Recorder:
         self._texts: dict[Hashable, int] = {}  # what calls are given, by their keys; kept for later tests
         self._open: dict[int, int] = {}  # id of a work handle -> token of the log
         self.not_waited: dict[int, int] = {}  # those of them that the rank does not wait for yet
+        self.futures = GivenFutures()
         self.pending = PendingCalls()  # whose memory is watched
         self._unseen: dict[int, int] = {}  # address of a tensor -> token of the log
         self._layouts: dict[tuple[str, tuple[int, ...]], int] = {}  # placements given on meshes, by members
@@ -59,6 +61,7 @@ class Recorder:
         """Forgets the calls of the test before; the groups stay."""
         self._open.clear()
         self.not_waited.clear()
+        self.futures.clear()
         self._unseen.clear()
         self.pending.clear()
         if self._log.edition != self._edition:
@@ -213,19 +216,30 @@ class Recorder:
         self.pending.forget(work)
         self.waited(work)
 
+    def gives_future(self, work: Any, future: Any) -> None:
+        """Records that the test has the future of a call, by which it may learn of the end, or wait."""
+        token = self._open.get(id(work))
+        self.learns_of(work)
+        if token is not None:
+            self.futures.add(token, work, future)
+
     def waits(self, work: object, bounded: bool = False) -> None:
-        """Records that the rank begins to wait for a work handle; ``bounded``: with a timeout."""
+        """Records that the rank begins to wait for a work handle or a future; ``bounded``: with a timeout."""
         token = self.not_waited.pop(id(work), None)
         if token is None and bounded:
             token = self._open.get(id(work))
+        if token is None and self.futures:
+            token = self.futures.token(work)
         if token is not None:
             self._log.wait(token, bounded=bounded)
 
     def waited(self, work: object, raised: bool = False) -> None:
-        """Records that a call has ended, because a wait for its handle returned or ``raised``."""
+        """Records that a call has ended, because a wait for its handle or future returned or ``raised``."""
         if self.pending.calls and (found := self.pending.waited(work)):
             self._tell(Check.WRITTEN, found)
         token = self._open.pop(id(work), None)
+        if token is None and self.futures:
+            token = self.futures.pop(work)
         if token is not None:
             self._log.raised(token) if raised else self._log.end(token)
 

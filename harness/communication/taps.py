@@ -113,6 +113,8 @@ def wrappers(taps: Taps) -> Iterator[tuple[Any, str, Callable[..., Any]]]:
     own = [(work, name) for name in WORK_METHODS if hasattr(work, name)]
     for owner, name in (*own, *overrides(work, WORK_METHODS)):
         yield owner, name, _of_work(getattr(owner, name), name, taps)
+    future = sys.modules["torch"].Future
+    yield future, "wait", waiting(future.wait, taps)
     recorded_making = making(c10d._new_process_group_helper, c10d, taps)
     yield c10d, "_new_process_group_helper", noting(recorded_making, taps)
     yield group, "shutdown", awaiting(group.shutdown, taps)
@@ -186,14 +188,14 @@ def _of_work(original: Callable[..., Any], name: str, taps: Taps) -> Callable[..
 
 
 def waiting(original: Callable[..., Any], taps: Taps) -> Callable[..., Any]:
-    """A work handle's ``wait`` that records when it begins and ends."""
+    """The ``wait`` of work handles or futures that records when it begins and ends."""
 
     @functools.wraps(original)
     def wait(self: Any, *args: Any, **kwargs: Any) -> Any:
         recorder = taps.recorder
         if recorder is None:
             return original(self, *args, **kwargs)
-        if recorder.not_waited or args or kwargs:
+        if recorder.not_waited or recorder.futures or args or kwargs:
             recorder.waits(self, bool(args or kwargs))
         try:
             found = original(self, *args, **kwargs)
@@ -218,7 +220,10 @@ def _asking(original: Callable[..., Any], name: str, taps: Taps) -> Callable[...
         found = original(self, *args, **kwargs)
         recorder = taps.recorder
         if recorder is not None and not taps.seen.now and (found or not answers):
-            recorder.learns_of(self)
+            if name == "get_future":
+                recorder.gives_future(self, found)
+            else:
+                recorder.learns_of(self)
             if taps.values is not None and answers:
                 taps.values.learnt_of(self)
         return found

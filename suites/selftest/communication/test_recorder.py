@@ -167,6 +167,23 @@ class RecorderTest(unittest.TestCase):
         self.assertEqual([c.kind for c in self.calls()], [Kind.COLLECTIVE])
         self.assertIsNotNone(self.calls()[0].ended_s)
 
+    def test_futures(self) -> None:
+        """A call whose future was given is over, until a wait by the future or the work handle begins."""
+        for by_future in (True, False):
+            with self.subTest(by_future=by_future):
+                work, future = Work(), Work()
+                self.recorder.returned(self.begin(own_work=True), work, True)
+                self.recorder.gives_future(work, future)
+                self.assertIsNotNone(self.calls()[-1].ended_s)
+                waited = future if by_future else work
+                self.recorder.waits(waited)
+                self.assertEqual((self.calls()[-1].waits, self.calls()[-1].ended_s), (True, None))
+                self.recorder.waits(Work())
+                self.recorder.waited(Work())
+                self.assertIsNone(self.calls()[-1].ended_s)
+                self.recorder.waited(waited)
+                self.assertIsNotNone(self.calls()[-1].ended_s)
+
     def test_layouts(self) -> None:
         """Placements are numbered by mesh."""
         for members in ((0, 1), (0, 1), (0, 2)):

@@ -12,7 +12,7 @@ from unittest import SkipTest
 import torch
 import torch.distributed as dist
 
-from suites.selftest.communication.programs.program import EVERYWHERE, KEPT, STARTED, Kind, Table
+from suites.selftest.communication.programs.program import EVERYWHERE, KEPT, PROCESSES, STARTED, Kind, Table
 
 TABLE = Table()
 bug = TABLE.bug
@@ -323,3 +323,34 @@ def different_asynchronous_calls(rank: int, world_size: int) -> None:
     assert work is not None
     work.wait()
     dist.barrier()
+
+
+# -- waits by a future
+
+
+@bug(2, Kind.DEADLOCKED, "rank 1 left the test", "rank 0 waits in all_reduce #1", "{waits}", modes=PROCESSES)
+def waits_by_a_future(rank: int, world_size: int) -> None:
+    """Rank 0 waits for the future of its reduction, in which rank 1 takes no part."""
+    if rank == 0:
+        work = dist.all_reduce(torch.ones(2), async_op=True)  # waits
+        assert work is not None
+        work.get_future().wait()
+
+
+@bug(2, Kind.DEADLOCKED, "rank 1 left the test", "rank 0 waits in all_reduce #1", "{waits}", modes=PROCESSES)
+def waits_for_what_it_has_the_future_of(rank: int, world_size: int) -> None:
+    """Rank 0 takes the future of its work, and then waits for the work."""
+    if rank == 0:
+        work = dist.all_reduce(torch.ones(2), async_op=True)  # waits
+        assert work is not None
+        future = work.get_future()
+        work.wait()
+        future.wait()
+
+
+@bug(2, Kind.DEADLOCKED, "rank 1 left", "rank 0 waits in all_reduce_coalesced #1", "{waits}", modes=PROCESSES)
+def waits_for_coalesced_tensors(rank: int, world_size: int) -> None:
+    """Rank 0 waits by the future that torch gives for coalesced tensors."""
+    if rank == 0:
+        future = dist.all_reduce_coalesced([torch.ones(2), torch.ones(3)], async_op=True)  # waits
+        future.wait()

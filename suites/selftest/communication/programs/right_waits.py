@@ -193,6 +193,23 @@ def polled_work(rank: int, world_size: int) -> None:
     work.wait()
 
 
+@right(2, modes=KEPT)
+def futures(rank: int, world_size: int) -> None:
+    """Rank 0 waits by a future until rank 1 comes, and again; another call's end is told to a callback."""
+    if rank == 1:
+        time.sleep(SLOW_S)
+    work = dist.all_reduce(torch.ones(2), async_op=True)
+    assert work is not None
+    future, over = work.get_future(), threading.Event()
+    future.wait()
+    future.wait()
+    work.wait()
+    other = dist.all_reduce(torch.ones(2), async_op=True)
+    assert other is not None
+    other.get_future().add_done_callback(lambda _: over.set())
+    over.wait()
+
+
 @right(2)
 def work_waited_for_in_a_thread(rank: int, world_size: int) -> None:
     """Rank 0 waits in a thread for work that its main thread started; rank 1 is late."""
