@@ -20,6 +20,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from harness.errors import UsageError
 from harness.fuzzing.program import (
     BY_ROWS,
+    COALESCED,
     DTYPES,
     KINDS,
     OPERATIONS,
@@ -96,7 +97,8 @@ class Backend:
 
 def backend_of(target: Target) -> Backend:
     """What a target declares of what programs do; UsageError where no collective is left."""
-    kinds = tuple(kind for kind in KINDS if kind == "barrier" or target.dtypes(kind))
+    without = () if Capability.COALESCED_TENSORS in target.capabilities else COALESCED
+    kinds = tuple(k for k in KINDS if k not in without and (k == "barrier" or target.dtypes(k)))
     reducing = [kind for kind in kinds if kind in REDUCING]
     ops = tuple(op for op in OPERATIONS if all(target.dtypes(kind, op) for kind in reducing))
     taken = {kind: _taken(target, kind, ops) for kind in kinds if kind != "barrier"}
@@ -162,7 +164,7 @@ def programs(
         raise UsageError("programs of no groups or of no steps: give one at least")
     for group in known:
         Program(world_size, (CollectiveStep("barrier", group),))
-    # of nine steps five are collectives, of which there are twelve kinds
+    # of nine steps five are collectives, of which there are fourteen kinds
     kinds: list[SearchStrategy[Step]] = [_collectives(known, backend)] * 5 + [_stragglers(world_size)]
     if backend.messages and any(len(group) > 1 for group in known):
         kinds[5:5] = [_messages(tuple(group for group in known if len(group) > 1), backend)] * 2

@@ -169,6 +169,7 @@ class _RankRun:
             "inputs": inputs or None,
             "output": outputs[0] if outputs else None,
             "outputs": outputs or None,
+            "output_lists": [outputs[i : i + 2] for i in range(0, len(outputs), 2)],
             "op": getattr(dist.ReduceOp, step.op.upper()),
             "root": step.group[step.root],
             **dict(zip(("rows_received", "rows_sent"), reference.splits(step, member), strict=True)),

@@ -19,18 +19,22 @@ from harness.errors import UsageError
 Delay = int | None
 
 #: Collectives that write their result into their input.
-IN_PLACE = ("all_reduce", "broadcast", "reduce")
+IN_PLACE = ("all_reduce", "all_reduce_coalesced", "broadcast", "reduce")
 ROOTED = ("broadcast", "reduce", "gather", "scatter")
-REDUCING = ("all_reduce", "reduce", "reduce_scatter", "reduce_scatter_tensor")
+REDUCING = ("all_reduce", "all_reduce_coalesced", "reduce", "reduce_scatter", "reduce_scatter_tensor")
+#: Collectives of several tensors at a time: here of two.
+COALESCED = ("all_reduce_coalesced", "all_gather_coalesced")
 #: Collectives that split or concatenate along dimension 0.
 BY_ROWS = ("all_gather_into_tensor", "all_to_all_single", "reduce_scatter_tensor")
 #: The positional arguments of the function in torch.distributed that has the collective's name.
 ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "all_reduce": ("input", "op"),
+    "all_reduce_coalesced": ("inputs", "op"),
     "broadcast": ("input", "root"),
     "reduce": ("input", "root", "op"),
     "all_gather": ("outputs", "input"),
     "all_gather_into_tensor": ("output", "input"),
+    "all_gather_coalesced": ("output_lists", "inputs"),
     "gather": ("input", "outputs", "root"),
     "scatter": ("output", "inputs", "root"),
     "reduce_scatter": ("output", "inputs", "op"),
@@ -76,7 +80,8 @@ class CollectiveStep(_StepRepr):
     """One call of a collective by every rank of ``group`` (global ranks, ascending).
 
     ``shape`` is the shape of one part: of the rank's one input tensor, of each tensor in its list, or of the
-    rows for one rank where the collective splits along dimension 0. ``root`` counts within the group.
+    rows for one rank where the collective splits along dimension 0. Of two tensors that are coalesced it is
+    the first's; the second has twice as many elements. ``root`` counts within the group.
     ``uneven``, for ``all_to_all_single``, makes the number of rows differ between pairs of ranks. ``takes``
     is the number of an earlier step, whose output is this step's input if its dtype and shape fit. With
     ``views`` a rank's inputs are cut from one buffer, one behind the other, and so are its outputs; what

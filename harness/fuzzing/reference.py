@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from harness.communication.element_types import EPSILON
 from harness.communication.reference import Collective, results
 from harness.fuzzing.program import (
+    COALESCED,
     COMPLEX,
     FLOATS,
     IN_PLACE,
@@ -99,6 +100,8 @@ def input_shapes(step: CollectiveStep, member: int) -> tuple[tuple[int, ...], ..
         return (shape,) * size if step.kind == "scatter" and member == step.root else ()
     if step.kind in ("reduce_scatter", "all_to_all"):
         return (shape,) * size
+    if step.kind in COALESCED:
+        return _coalesced(step)
     if step.kind == "reduce_scatter_tensor":
         return ((size * shape[0], *shape[1:]),)
     if step.kind == "all_to_all_single":
@@ -115,11 +118,17 @@ def output_shapes(step: CollectiveStep, member: int) -> tuple[tuple[int, ...], .
         return (shape,) * size if member == step.root else ()
     if step.kind in ("all_gather", "all_to_all"):
         return (shape,) * size
+    if step.kind == "all_gather_coalesced":
+        return _coalesced(step) * size
     if step.kind == "all_gather_into_tensor":
         return ((size * shape[0], *shape[1:]),)
     if step.kind == "all_to_all_single":
         return ((sum(rows(step, other, member) for other in range(size)), *shape[1:]),)
     return (shape,)
+
+
+def _coalesced(step: CollectiveStep) -> tuple[tuple[int, ...], ...]:
+    return (step.shape, (*step.shape, 2))
 
 
 def exact(step: Step) -> bool:

@@ -236,6 +236,7 @@ def _collective(
         "inputs": f"inputs{n} or None",
         "output": f"outputs{n}[0]",
         "outputs": f"outputs{n} or None",
+        "output_lists": f"[outputs{n}[i : i + 2] for i in range(0, len(outputs{n}), 2)]",
         "op": f"dist.ReduceOp.{step.op.upper()}",
         "root": str(step.group[step.root]),
         "rows_received": f"{ {rank: received for rank, (received, _) in splits.items()} }[rank]",

@@ -20,17 +20,13 @@ CALLS = {
         for name in (
             *("allreduce", "broadcast", "reduce", "allgather", "gather", "scatter", "reduce_scatter"),
             *("alltoall", "alltoall_base", "_allgather_base", "_reduce_scatter_base", "barrier"),
-            *("send", "recv"),
+            *("send", "recv", "allreduce_coalesced", "allgather_coalesced"),
         )
     },
     "all_gather_single": "_allgather_base",
     "reduce_scatter_single": "_reduce_scatter_base",
     "all_to_all_single": "alltoall_base",
 }
-
-
-#: Of three ranks each is in the default group and in two of two ranks, which are made for all programs.
-GROUPS_OF_A_RANK = 3
 
 
 class AroundGloo(dist.ProcessGroup):  # type: ignore[misc]  # mypy is told not to read torch
@@ -90,21 +86,28 @@ class Unwaited(dist._Work):  # type: ignore[misc]  # as above
         return True
 
 
+class ReducesTheFirst(AroundGloo):
+    """A backend whose coalesced all-reduce leaves out all tensors but the first."""
+
+    def allreduce_coalesced(self, tensors: list[torch.Tensor], options: Any) -> Any:
+        """Reduces one tensor."""
+        return self.gloo.allreduce_coalesced(tensors[:1], options)
+
+
 class TiresOfGroups(AroundGloo):
-    """A backend whose all_gather exchanges ranks in groups that are made when the process has made others."""
+    """A backend that reduces and sends zeros in groups that are made when the process has made others."""
 
     made = 0
 
     def __init__(self, store: Any, rank: int, size: int, timeout: timedelta) -> None:
         super().__init__(store, rank, size, timeout)
         type(self).made += 1
-        self.tired = type(self).made > GROUPS_OF_A_RANK
+        if type(self).made > 3:  # of three ranks each is in as many groups from the beginning
+            self.allreduce, self.broadcast = self.of_zeros("allreduce"), self.of_zeros("broadcast")
 
-    def allgather(self, outputs: list[list[torch.Tensor]], inputs: list[torch.Tensor], options: Any) -> Any:
-        """Gathers into lists that are in another order."""
-        return self.gloo.allgather(
-            [parts[::-1] for parts in outputs] if self.tired else outputs, inputs, options
-        )
+    def of_zeros(self, name: str) -> Any:
+        """A collective whose tensors are set to zero before."""
+        return lambda tensors, options: getattr(self.gloo, name)([t.zero_() for t in tensors], options)
 
 
 class SkipsAWait(AroundGloo):
@@ -260,6 +263,12 @@ class MixesUpRanksTest(Planted):
     """A case that finds the fault of ``MixesUpRanks``."""
 
     make = MixesUpRanks
+
+
+class ReducesTheFirstTest(Planted):
+    """A case that finds the fault of ``ReducesTheFirst``."""
+
+    make = ReducesTheFirst
 
 
 class TiresOfGroupsTest(Planted):

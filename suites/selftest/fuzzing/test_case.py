@@ -60,9 +60,16 @@ class Fuzzing(OnForkServer):
         """A skipped wait is found in a broadcast; it is a race, so the size of the program is left open."""
         self.found(planted.SkipsAWaitTest, "CollectiveStep(kind='broadcast'")
 
+    def test_a_coalesced_tensor_is_left_out(self) -> None:
+        self.found(
+            planted.ReducesTheFirstTest,
+            "(tensor 1), CollectiveStep(kind='all_reduce_coalesced'",
+            "Program(world_size=3, steps=(CollectiveStep(kind='all_reduce_coalesced', group=(0, 1, 2)),))",
+        )
+
     def test_a_group_made_later(self) -> None:
         """What is wrong with groups that a program makes is found where it makes one."""
-        self.found(planted.TiresOfGroupsTest, "Regroup(group=", "CollectiveStep(kind='all_gather'")
+        self.found(planted.TiresOfGroupsTest, "has got of step 1", "Regroup(group=")
 
     def test_a_hang(self) -> None:
         self.found(

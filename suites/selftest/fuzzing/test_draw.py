@@ -81,12 +81,16 @@ class Drawing(unittest.TestCase):
         )
         declared = {
             **operations(("broadcast",), FLOATS | {"bool"}),
-            **operations(("all_reduce",), FLOATS, ("sum", "max")),
+            **operations(("all_reduce", "all_reduce_coalesced"), FLOATS, ("sum", "max")),
         }
         floats = tuple(dtype for dtype in DTYPES if dtype in FLOATS)
         for capabilities, kinds in (
             (frozenset[Capability](), {"broadcast", "all_reduce"}),
             (frozenset({Capability.BARRIER}), {"broadcast", "all_reduce", "barrier"}),
+            (
+                frozenset({Capability.COALESCED_TENSORS}),
+                {"broadcast", "all_reduce", "all_reduce_coalesced"},
+            ),
         ):
             with self.subTest(capabilities=capabilities):
                 backend = backend_of(Target("mine", "cpu", declared, capabilities))

@@ -62,6 +62,14 @@ class Results(unittest.TestCase):
         # 1, 2, 3, 4 and 3, 4, 5, 1.
         self.assertEqual(self.results("reduce_scatter_tensor", op="sum"), {0: [[4, 6]], 2: [[8, 5]]})
 
+    def test_two_tensors_at_a_time(self) -> None:
+        """The second tensor has twice as many elements; what is gathered stands by sender, then by tensor."""
+        # 4, 5, 1, 2 of rank 0 and 1, 2, 3, 4 of rank 2.
+        reduced = [[4, 6], [[5, 7], [4, 6]]]
+        self.assertEqual(self.results("all_reduce_coalesced"), {0: reduced, 2: reduced})
+        gathered = [[1, 2], [[9, 10], [11, 12]], [63, 64], [[71, 72], [73, 74]]]
+        self.assertEqual(self.results("all_gather_coalesced"), {0: gathered, 2: gathered})
+
     def test_a_part_for_each(self) -> None:
         self.assertEqual(self.results("all_to_all"), {0: [[1, 2], [63, 64]], 2: [[9, 10], [71, 72]]})
         self.assertEqual(self.results("all_to_all_single"), {0: [[1, 2, 63, 64]], 2: [[3, 4, 65, 66]]})
