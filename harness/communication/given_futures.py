@@ -1,8 +1,8 @@
 """``GivenFutures``: the calls of which the test has the future.
 
-It may yet wait by that, or by the work handle, after all. Whether it does nobody knows: it may as well be told
-of the end by a callback, or leave the waiting to others. So such a call counts as over, until a wait for one of
-the two begins.
+It may yet wait by that, or by the work handle, after all. Whether it does nobody knows: it may as well be
+told of the end by a callback, or leave the waiting to others. So such a call counts as over, until a wait for
+one of the two begins.
 """
 
 from __future__ import annotations
