@@ -1,0 +1,50 @@
+"""Tests which call a future or a work handle stands for, and that neither is kept alive."""
+
+from __future__ import annotations
+
+import unittest
+import weakref
+
+import torch
+
+from harness.communication.call_log import ENTRIES
+from harness.communication.given_futures import GivenFutures
+
+
+class GivenFuturesTest(unittest.TestCase):
+    """Tokens by futures and work handles."""
+
+    def test_both_stand_for_the_call(self) -> None:
+        """Until one of them is over, each by itself; another object stands for nothing."""
+        known, work, future = GivenFutures(), torch.Future([]), torch.Future([])
+        self.assertFalse(known)
+        known.add(7, work, future)
+        self.assertTrue(known)
+        self.assertEqual(
+            (known.token(work), known.token(future), known.token(torch.Future([]))), (7, 7, None)
+        )
+        self.assertEqual((known.pop(future), known.pop(future), known.pop(work)), (7, None, 7))
+        self.assertFalse(known)
+
+    def test_one_at_the_address_of_another(self) -> None:
+        """An object is not taken for one that is gone, nor kept from going."""
+        known, work = GivenFutures(), torch.Future([])
+        gone = weakref.ref(work)
+        known.add(1, work, torch.Future([]))
+        del work
+        self.assertIsNone(gone())
+        others = [torch.Future([]) for _ in range(20)]
+        self.assertEqual([known.token(each) for each in others], [None] * 20)
+
+    def test_not_more_than_the_log_has(self) -> None:
+        known, kept = GivenFutures(), [torch.Future([]) for _ in range(4 * ENTRIES + 2)]
+        for each in kept:
+            known.add(3, each, each)
+        self.assertIsNone(known.token(kept[0]))
+        self.assertEqual(known.token(kept[-1]), 3)
+        known.clear()
+        self.assertFalse(known)
+
+
+if __name__ == "__main__":
+    unittest.main()
