@@ -77,3 +77,29 @@ def base_of(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor that ``tensor`` is a view of for autograd, or ``tensor`` itself if it is not a view."""
     base = tensor._base
     return tensor if base is None else base
+
+
+def overlaps_otherwise(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether some elements of two small tensors are at one place in memory, but not each with its like.
+
+    What a write to one that reads the other gives depends on the order in which elements are worked off.
+    """
+    if not storages(one) & storages(other):
+        return False
+    alike = (one.shape, one.stride(), one.storage_offset()) == (
+        other.shape,
+        other.stride(),
+        other.storage_offset(),
+    )
+    return not alike and bool(_places(one) & _places(other))
+
+
+def _places(tensor: torch.Tensor) -> set[int]:
+    """Where in its storage a tensor's elements are."""
+    count = tensor.untyped_storage().nbytes() // tensor.element_size()
+    return {
+        *torch.arange(count)
+        .as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
+        .flatten()
+        .tolist()
+    }

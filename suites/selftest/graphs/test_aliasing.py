@@ -7,7 +7,7 @@ import unittest
 import torch
 from torch.testing._internal.two_tensor import TwoTensor
 
-from harness.graphs.aliasing import aliases_of
+from harness.graphs.aliasing import aliases_of, overlaps_otherwise
 
 
 class AliasTest(unittest.TestCase):
@@ -28,6 +28,22 @@ class AliasTest(unittest.TestCase):
         self.assertEqual(found["again"].same, ("a",))
         self.assertEqual(found["sparse"].memory, ())
         self.assertEqual((found["tail"].memory, found["tail"].views), (("c",), ()))
+
+    def test_overlaps(self) -> None:
+        """Of two tensors that are not one and the same view: a row and a column, but no two rows."""
+        table = torch.zeros(3, 3)
+        row, column = table[1], table[:, 0]
+        for one, other, expected in (
+            (row, column, True),
+            (table, table.t(), True),
+            (row, table[1:], True),
+            (row, table[2], False),
+            (row, table[1], False),
+            (column, table[:, 1], False),
+            (row, torch.zeros(3), False),
+        ):
+            with self.subTest(one=one.shape, other=other.stride()):
+                self.assertIs(overlaps_otherwise(one, other), expected)
 
     def test_subclasses(self) -> None:
         """A wrapper subclass shares the memory that its parts share."""
