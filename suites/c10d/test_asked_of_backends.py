@@ -236,6 +236,14 @@ class AskedOfBackendsTest(MultiProcessTestCase):
                         manager.wait()
                         self.assertEqual(self.group.handle.waits, 1)
 
+    def test_nothing_to_collect(self):
+        """A region without calls asks for nothing, and there is nothing to wait for."""
+        for async_ops in (False, True):
+            with _coalescing_manager(async_ops=async_ops) as manager:
+                pass
+            manager.wait()
+            self.assertEqual((manager.works, self.group.calls), ([], []))
+
     def test_messages(self):
         """Peers are counted within the group; a number that tells messages apart comes as it is."""
         pair, one = dist.new_group(PAIR), rows()

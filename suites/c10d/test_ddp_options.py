@@ -358,6 +358,16 @@ class MixedPrecisionTest(DdpTestCase):
         with self.assertRaisesRegex(RuntimeError, "cpu backend doesn't support events|CUDA error"):
             self.wrap(Net(), mixed_precision=self.PRECISION)(self.draw(ROWS, 2))
 
+    def test_buffers_are_cast_unless_they_are_ignored(self):
+        model = Net()
+        for name in ("cast", "kept"):
+            model.register_buffer(name, torch.full((2,), 1.0 + 2**-12))
+        DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(model, ["kept"])
+        policy = _MixedPrecision(buffer_dtype=torch.float16)
+        ddp = DistributedDataParallel(model.to(self.device), process_group=self.group, mixed_precision=policy)
+        self.assertEqual((ddp.module.cast.dtype, ddp.module.kept.dtype), (torch.float16, torch.float32))
+        self.assertEqual(ddp.module.kept, torch.full((2,), 1.0 + 2**-12), **EXACTLY)
+
     def test_ddp_native_mixed_precision_no_grad_as_bucket_view_no_set_grad_none(self):
         self.check_step(after=1)
 

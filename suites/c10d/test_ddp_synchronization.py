@@ -162,6 +162,23 @@ class DdpJoinTest(DdpTestCase):
     def test_join_divides_by_those_left(self):
         self.check_join(by_initial_world_size=False)
 
+    def test_join_of_batches_that_are_not_synchronized(self):
+        """Those who are out take part in the steps of the others, and not in what these do in ``no_sync``."""
+        model = nn.Linear(3, 2, bias=False).to(self.device)
+        plain, ddp = copy.deepcopy(model), self.wrap(model)
+        batches = [self.draw(self.world_size, 4, 3) for _ in range(2 * self.world_size)]
+        with ddp.join():
+            for step in range(self.rank + 1):
+                plain.zero_grad()
+                ddp.zero_grad()
+                two = batches[2 * step : 2 * step + 2]
+                active = range(step, self.world_size)
+                (sum(loss(plain, each[rank]) for rank in active for each in two) / self.world_size).backward()
+                with ddp.no_sync():
+                    loss(ddp, two[0][self.rank]).backward()
+                loss(ddp, two[1][self.rank]).backward()
+                self.same_gradients(plain, ddp)
+
     def test_join_ends_with_the_last_ones_state(self):
         ddp = self.wrap(nn.Linear(3, 2, bias=False).to(self.device))
         with ddp.join():

@@ -178,6 +178,20 @@ class GlooGroupTest(C10dTestCase):
         with self.assertRaisesRegex(ValueError, "not registered"):
             dist.get_group_rank(group, 0)
 
+    @needs(Capability.SUB_GROUPS)
+    def test_the_default_group_by_itself(self):
+        """Destroyed as an argument it takes all groups along; one of the others goes alone."""
+        others = [dist.new_group([0, 1, 2]) for _ in range(2)]
+        dist.destroy_process_group(others[0])
+        self.check_group_works()
+        self.assertEqual(dist.get_process_group_ranks(others[1]), [0, 1, 2])
+        with self.assertRaisesRegex(ValueError, "Invalid process group specified"):
+            dist.destroy_process_group(others[0])
+        dist.destroy_process_group(dist.group.WORLD)
+        self.assertFalse(dist.is_initialized())
+        with self.assertRaisesRegex(ValueError, "not registered"):
+            dist.get_group_rank(others[1], 0)
+
 
 class Told(dist.Store):
     """A store that is written in Python: it notes who calls what of it, and has a file's store do it."""

@@ -277,6 +277,12 @@ class SubGroupLists:
             with self.refused(ValueError, f"The arg 'group_size' ({size}) must be positive", size=size):
                 dist.new_subgroups(group_size=size)
 
+    def test_new_subgroups_of_as_many_as_devices(self):
+        """Where there is none to count, a caller has to say how many."""
+        if not torch.cuda.is_available():
+            with self.refused(ValueError, "Default group size only takes effect when CUDA is available"):
+                dist.new_subgroups()
+
     def check_no_such_rank(self, lists):
         with self.assertRaisesRegex(ValueError, "is out of range|should be within the world_size"):
             dist.new_subgroups_by_enumeration(lists)

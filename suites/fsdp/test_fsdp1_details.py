@@ -162,6 +162,25 @@ class Fsdp1DetailsTest(FsdpTestCase):
                     self.assertEqual(output.float(), self.plain(rows), **LOW)
                     self.assertEqual({each.dtype for each in sharded.parameters()}, {torch.float32})
 
+    def test_inputs_that_are_no_floating_numbers(self):
+        """Indices stay what they are, by place and by name, and so does what is in the right precision."""
+        met = []
+
+        class Lookup(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.table = nn.Embedding(4, 8)
+
+            def forward(self, index, *, scale, mask):
+                met.append((index.dtype, scale.dtype, mask.dtype))
+                return self.table(index) * scale * mask
+
+        sharded = self.fsdp1(Lookup(), mixed_precision=MixedPrecision(param_dtype=BF16))
+        index, mask = torch.tensor([0, 3, 1]), torch.tensor([True, False, True])
+        for dtype in (torch.float32, torch.float64, BF16):
+            output = sharded(index, scale=torch.ones(8, dtype=dtype), mask=mask[:, None])
+            self.assertEqual((output.dtype, met[-1]), (BF16, (torch.int64, BF16, torch.bool)))
+
     def test_gradients_in_low_precision(self):
         """Kept so if the policy says it, and else as the parameters are."""
         for keep in (False, True):

@@ -104,6 +104,38 @@ class MeshTest(TestCase):
             with self.assertRaisesRegex(ValueError, "Must pass mesh if passing multiple"):
                 DeviceMesh.from_group(mesh.get_all_groups(), "cpu")
 
+    def test_groups(self):
+        """They are called after their dimensions, and made line by line on all ranks."""
+        numbers = {}
+        for rank in (0, 6, 11):
+            with as_rank(rank):
+                for names in (NAMES, None):
+                    mesh = init_device_mesh("cpu", (3, 4), mesh_dim_names=names)
+                    found = [each.group_desc for each in mesh.get_all_groups()]
+                    self.assertEqual(found, [f"mesh_{name}" for name in names or ("dim_0", "dim_1")])
+                    groups = [int(each.group_name) for each in mesh.get_all_groups()]
+                    row, column = divmod(rank, 4)
+                    first = numbers.setdefault(names, groups)
+                    self.assertEqual(groups, [first[0] + column, first[1] + row])
+                self.assertIs(init_device_mesh("cpu", (WORLD,)).get_group(), dist.group.WORLD)
+
+    def test_joined_again(self):
+        """Slices of one mesh make a mesh, in whatever order they come, with their names and groups."""
+        with as_rank(6):
+            mesh = init_device_mesh("cpu", (3, 4), mesh_dim_names=NAMES)
+            rows, columns = (mesh[name] for name in NAMES)
+            for parts, whole in (((rows, columns), ROWS), ((columns, rows), ROWS.t())):
+                joined = DeviceMesh._concatenate(list(parts))
+                self.assertEqual(joined.mesh_dim_names, tuple(each.mesh_dim_names[0] for each in parts))
+                self.assertEqual(joined.mesh, whole)
+                self.assertEqual(joined.get_all_groups(), [each.get_group() for each in parts])
+                self.assertEqual(joined[NAMES[0]], rows)
+            half = DeviceMesh("cpu", [[0, 1], [6, 7]], mesh_dim_names=("a", "b"))
+            with self.assertRaisesRegex(RuntimeError, "overlapping"):
+                DeviceMesh._concatenate([rows, rows])
+            with self.assertRaisesRegex(RuntimeError, "different device mesh"):
+                DeviceMesh._concatenate([rows, half["b"]])
+
     def test_equality(self):
         """Of meshes of the same ranks in one order, of one kind of device, with the same names."""
         with as_rank(0):
