@@ -23,6 +23,7 @@ from harness.fuzzing.program import (
     COALESCED,
     DTYPES,
     KINDS,
+    OBJECTS,
     OPERATIONS,
     REDUCING,
     ROOTED,
@@ -97,11 +98,13 @@ class Backend:
 
 def backend_of(target: Target) -> Backend:
     """What a target declares of what programs do; UsageError where no collective is left."""
-    without = () if Capability.COALESCED_TENSORS in target.capabilities else COALESCED
-    kinds = tuple(k for k in KINDS if k not in without and (k == "barrier" or target.dtypes(k)))
+    needs = {Capability.COALESCED_TENSORS: COALESCED, Capability.OBJECTS: OBJECTS}
+    without = {kind for need, kinds in needs.items() if need not in target.capabilities for kind in kinds}
+    free = {*OBJECTS, "barrier"}
+    kinds = tuple(kind for kind in KINDS if kind not in without and (kind in free or target.dtypes(kind)))
     reducing = [kind for kind in kinds if kind in REDUCING]
     ops = tuple(op for op in OPERATIONS if all(target.dtypes(kind, op) for kind in reducing))
-    taken = {kind: _taken(target, kind, ops) for kind in kinds if kind != "barrier"}
+    taken = {kind: _taken(target, kind, ops) for kind in kinds if kind not in free}
     dtypes = tuple(dtype for dtype in DTYPES if any(dtype in each for each in taken.values()))
     refuses = {kind: tuple(dtype for dtype in dtypes if dtype not in taken[kind]) for kind in taken}
     return Backend(
@@ -109,7 +112,9 @@ def backend_of(target: Target) -> Backend:
         kinds=tuple(
             kind
             for kind in kinds
-            if taken.get(kind) or (kind == "barrier" and Capability.BARRIER in target.capabilities)
+            if taken.get(kind)
+            or (kind == "barrier" and Capability.BARRIER in target.capabilities)
+            or (kind in OBJECTS and dtypes)
         ),
         refuses={kind: refused for kind, refused in refuses.items() if refused},
         messages=Capability.POINT_TO_POINT in target.capabilities,
@@ -164,7 +169,7 @@ def programs(
         raise UsageError("programs of no groups or of no steps: give one at least")
     for group in known:
         Program(world_size, (CollectiveStep("barrier", group),))
-    # of nine steps five are collectives, of which there are fourteen kinds
+    # of nine steps five are collectives, of which there are eighteen kinds
     kinds: list[SearchStrategy[Step]] = [_collectives(known, backend)] * 5 + [_stragglers(world_size)]
     if backend.messages and any(len(group) > 1 for group in known):
         kinds[5:5] = [_messages(tuple(group for group in known if len(group) > 1), backend)] * 2
@@ -246,9 +251,9 @@ _delays = st.none() | st.integers(0, MAX_DELAY)
 
 
 @st.composite
-def _shapes(draw: DrawFn, scalars: bool) -> tuple[int, ...]:
+def _shapes(draw: DrawFn, scalars: bool, large: bool = True) -> tuple[int, ...]:
     sizes = st.lists(st.integers(0, 4), min_size=0 if scalars else 1, max_size=3).map(tuple)
-    return draw(st.one_of(st.just((2,)), *[sizes] * 6, st.just(LARGE)))
+    return draw(st.one_of(st.just((2,)), *[sizes] * 6, *[st.just(LARGE)] * large))
 
 
 @st.composite
@@ -259,18 +264,18 @@ def _collectives(draw: DrawFn, groups: Sequence[tuple[int, ...]], backend: Backe
     if kind in REDUCING:
         op = draw(st.sampled_from([op for op in backend.ops if set(OPERATIONS[op]) & set(dtypes)]))
         dtypes = [dtype for dtype in dtypes if dtype in OPERATIONS[op]]
-    plain = kind == "barrier"
+    plain, objects = kind == "barrier", kind in OBJECTS
     return CollectiveStep(
         kind,
         group,
         dtype="float32" if plain else draw(st.sampled_from(dtypes)),
-        shape=(2,) if plain else draw(_shapes(scalars=kind not in BY_ROWS)),
+        shape=(2,) if plain else draw(_shapes(scalars=kind not in BY_ROWS, large=not objects)),
         op=op,
         root=draw(st.integers(0, len(group) - 1)) if kind in ROOTED else 0,
-        delay=draw(_delays),
+        delay=None if objects else draw(_delays),
         uneven=kind == "all_to_all_single" and draw(st.booleans()),
         takes=None if plain else draw(st.none() | st.integers(1, 3)),
-        views=not plain and draw(st.booleans()),
+        views=not plain and not objects and draw(st.booleans()),
     )
 
 

@@ -20,6 +20,7 @@ from harness.fuzzing.program import (
     COMPLEX,
     FLOATS,
     IN_PLACE,
+    OBJECTS,
     Call,
     CollectiveStep,
     Message,
@@ -158,6 +159,8 @@ class _RankRun:
         if self._takes and self._taken(action.number):
             assert step.takes is not None
             inputs = [self._got[step.takes][0].clone()]
+        if step.kind in OBJECTS:
+            return None, self._exchanged(step, inputs)
         shapes = reference.output_shapes(step, member)
         dtype = getattr(torch, step.dtype)
         outputs = [torch.zeros(shape, dtype=dtype, device=self._device) for shape in shapes]
@@ -178,6 +181,26 @@ class _RankRun:
         arguments = [values[name] for name in ARGUMENTS[step.kind]]
         work = call(*arguments, group=self._groups[step.group], async_op=action.later)
         return work, inputs if step.kind in IN_PLACE else outputs
+
+    def _exchanged(self, step: CollectiveStep, inputs: Tensors) -> Tensors:
+        """What an object collective gives. An object is the shape and the numbers of a tensor."""
+        given: list[Any] = [(tuple(tensor.shape), tensor.flatten().tolist()) for tensor in inputs]
+        got: list[Any] = [None] * reference.objects_received(step, step.group.index(self._rank))
+        if step.kind in IN_PLACE:
+            got = given if step.group[step.root] == self._rank else got
+            given = got
+        values = {
+            "input": given[0] if given else None,
+            "inputs": given or None,
+            "outputs": got or None,
+            "root": step.group[step.root],
+        }
+        arguments = [values[name] for name in ARGUMENTS[step.kind]]
+        getattr(dist, step.kind)(*arguments, group=self._groups[step.group])
+        dtype = getattr(torch, step.dtype)
+        return [
+            torch.tensor(numbers, dtype=dtype, device=self._device).reshape(shape) for shape, numbers in got
+        ]
 
     def _taken(self, number: int) -> bool:
         """Whether a step's input is the output of an earlier one."""

@@ -17,6 +17,7 @@ from typing import Any
 from harness.errors import UsageError
 from harness.fuzzing.draw import GLOO, Backend
 from harness.fuzzing.program import (
+    OBJECTS,
     OPERATIONS,
     REDUCING,
     ROOTED,
@@ -178,7 +179,7 @@ def facts(step: Call, part: str) -> tuple[object, ...]:
         step.group,
         step.op if step.kind in REDUCING else "",
         step.root if step.kind in ROOTED else None,
-        *((step.dtype, math.prod(step.shape)) if step.kind != "barrier" else ()),
+        *((step.dtype, math.prod(step.shape)) if step.kind not in (*OBJECTS, "barrier") else ()),
         (step.shape[0] % 3, step.shape[1:]) if step.uneven and 0 not in step.shape[1:] else (),
     )
 

@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from harness.fuzzing.mutation import Mutation, facts
-from harness.fuzzing.program import Call, CollectiveStep, Meeting, Message, Program, Regroup
+from harness.fuzzing.program import OBJECTS, Call, CollectiveStep, Meeting, Message, Program, Regroup
 from harness.fuzzing.schedule import SEND, RankAction
 
-_FROM_ROOT, _TO_ROOT = ("broadcast", "scatter"), ("reduce", "gather")
+_FROM_ROOT = ("broadcast", "scatter", "broadcast_object_list", "scatter_object_list")
+_TO_ROOT = ("reduce", "gather")  # gather_object tells all members how long the objects are
 
 
 class Prediction(str, enum.Enum):
@@ -135,7 +136,7 @@ class _Play:
         root, everyone = {step.group[step.root]}, set(step.group)
         if self._strict or step.kind == "barrier":
             return everyone
-        if 0 in step.shape or step.uneven:
+        if step.kind not in OBJECTS and (0 in step.shape or step.uneven):
             return set()  # there may be nothing to wait for
         if step.kind in _FROM_ROOT:
             return root

@@ -19,8 +19,13 @@ from harness.errors import UsageError
 Delay = int | None
 
 #: Collectives that write their result into their input.
-IN_PLACE = ("all_reduce", "all_reduce_coalesced", "broadcast", "reduce")
-ROOTED = ("broadcast", "reduce", "gather", "scatter")
+IN_PLACE = ("all_reduce", "all_reduce_coalesced", "broadcast", "reduce", "broadcast_object_list")
+ROOTED = (
+    *("broadcast", "reduce", "gather", "scatter"),
+    *("broadcast_object_list", "gather_object", "scatter_object_list"),
+)
+#: Collectives of objects, which here are lists of numbers: they are synchronous, and know no devices.
+OBJECTS = ("all_gather_object", "broadcast_object_list", "gather_object", "scatter_object_list")
 REDUCING = ("all_reduce", "all_reduce_coalesced", "reduce", "reduce_scatter", "reduce_scatter_tensor")
 #: Collectives of several tensors at a time: here of two.
 COALESCED = ("all_reduce_coalesced", "all_gather_coalesced")
@@ -42,6 +47,10 @@ ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "all_to_all": ("outputs", "inputs"),
     "all_to_all_single": ("output", "input", "rows_received", "rows_sent"),
     "barrier": (),
+    "all_gather_object": ("outputs", "input"),
+    "broadcast_object_list": ("inputs", "root"),
+    "gather_object": ("input", "outputs", "root"),
+    "scatter_object_list": ("outputs", "inputs", "root"),
 }
 KINDS = tuple(ARGUMENTS)
 
@@ -81,7 +90,8 @@ class CollectiveStep(_StepRepr):
 
     ``shape`` is the shape of one part: of the rank's one input tensor, of each tensor in its list, or of the
     rows for one rank where the collective splits along dimension 0. Of two tensors that are coalesced it is
-    the first's; the second has twice as many elements. ``root`` counts within the group.
+    the first's; the second has twice as many elements. Of objects it is that of each entry of the list, which
+    is longer on each rank and part than on the one before. ``root`` counts within the group.
     ``uneven``, for ``all_to_all_single``, makes the number of rows differ between pairs of ranks. ``takes``
     is the number of an earlier step, whose output is this step's input if its dtype and shape fit. With
     ``views`` a rank's inputs are cut from one buffer, one behind the other, and so are its outputs; what
@@ -110,6 +120,8 @@ class CollectiveStep(_StepRepr):
         _check(0 <= self.root < len(self.group), f"root {self.root} is not in a group of {len(self.group)}")
         _check(self.kind not in BY_ROWS or bool(self.shape), f"{self.kind} needs a dimension to cut along")
         _check_delay(self.delay)
+        plain = self.delay is None and not self.views
+        _check(self.kind not in OBJECTS or plain, f"{self.kind} is synchronous and has no tensors")
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -21,6 +21,7 @@ from harness.fuzzing.program import (
     COMPLEX,
     FLOATS,
     IN_PLACE,
+    OBJECTS,
     REDUCING,
     Call,
     CollectiveStep,
@@ -32,6 +33,9 @@ from harness.fuzzing.program import (
 
 Array = NDArray[Any]
 Arrays = tuple[Array, ...]
+#: The collectives of tensors that move what those of objects do.
+_MOVED = {"all_gather_object": "all_gather", "broadcast_object_list": "broadcast"}
+_MOVED |= {"gather_object": "gather", "scatter_object_list": "scatter"}
 #: Arrays by (step, rank).
 Held = dict[tuple[int, int], Arrays]
 
@@ -96,6 +100,8 @@ def splits(step: CollectiveStep, member: int) -> tuple[list[int] | None, list[in
 def input_shapes(step: CollectiveStep, member: int) -> tuple[tuple[int, ...], ...]:
     """The shapes of the input tensors of a member of the group."""
     size, shape = len(step.group), step.shape
+    if step.kind in OBJECTS:
+        return _objects(step, member)
     if step.kind in ("barrier", "scatter"):
         return (shape,) * size if step.kind == "scatter" and member == step.root else ()
     if step.kind in ("reduce_scatter", "all_to_all"):
@@ -109,10 +115,18 @@ def input_shapes(step: CollectiveStep, member: int) -> tuple[tuple[int, ...], ..
     return (shape,)
 
 
+def _objects(step: CollectiveStep, member: int) -> tuple[tuple[int, ...], ...]:
+    """The shapes of the objects that a member gives."""
+    counts = {"broadcast_object_list": 2, "scatter_object_list": len(step.group)}
+    gives = step.kind != "scatter_object_list" or member == step.root
+    parts = range(counts.get(step.kind, 1) if gives else 0)
+    return tuple((1 + member + 2 * part, *step.shape) for part in parts)
+
+
 def output_shapes(step: CollectiveStep, member: int) -> tuple[tuple[int, ...], ...]:
-    """The shapes of the output tensors of a member that are not also its inputs."""
+    """The shapes of the output tensors of a member that are not also its inputs; none of objects."""
     size, shape = len(step.group), step.shape
-    if step.kind in IN_PLACE or step.kind == "barrier":
+    if step.kind in (*IN_PLACE, *OBJECTS, "barrier"):
         return ()
     if step.kind == "gather":
         return (shape,) * size if member == step.root else ()
@@ -129,6 +143,13 @@ def output_shapes(step: CollectiveStep, member: int) -> tuple[tuple[int, ...], .
 
 def _coalesced(step: CollectiveStep) -> tuple[tuple[int, ...], ...]:
     return (step.shape, (*step.shape, 2))
+
+
+def objects_received(step: CollectiveStep, member: int) -> int:
+    """How many objects a member gets by an object collective."""
+    if step.kind == "gather_object" and member != step.root:
+        return 0
+    return {"broadcast_object_list": 2, "scatter_object_list": 1}.get(step.kind, len(step.group))
 
 
 def exact(step: Step) -> bool:
@@ -178,7 +199,7 @@ def interpret(program: Program) -> Interpretation:
 def _collective(step: CollectiveStep) -> Collective:
     members = range(len(step.group)) if step.kind == "all_to_all_single" else ()
     parts = [[rows(step, sender, receiver) for receiver in members] for sender in members]
-    return Collective(step.kind, step.op, step.root, parts)
+    return Collective(_MOVED.get(step.kind, step.kind), step.op, step.root, parts)
 
 
 def _given(program: Program, number: int, rank: int, results: Held) -> Arrays:

@@ -11,6 +11,7 @@ from harness.fuzzing.mutation import Mutation, interpreted
 from harness.fuzzing.program import (
     ARGUMENTS,
     IN_PLACE,
+    OBJECTS,
     REDUCING,
     CollectiveStep,
     Meeting,
@@ -223,6 +224,9 @@ def _collective(
     if takers:
         yield f"if rank in {_tuple(takers)}:"
         yield f"    inputs{n} = [got{step.takes}[0].clone()]"
+    if step.kind in OBJECTS:
+        yield from _objects(n, step, members)
+        return
     if step.views:
         yield f"inputs{n} = cut(inputs{n})"
     if step.kind in IN_PLACE:
@@ -245,6 +249,22 @@ def _collective(
     arguments = [written[name] for name in ARGUMENTS[step.kind]]
     arguments += [f"group=groups[{step.group}]", f"async_op={action.later}"]
     yield f"work{n} = dist.{step.kind}({', '.join(arguments)})"
+
+
+def _objects(n: int, step: CollectiveStep, members: Mapping[int, int]) -> Iterator[str]:
+    """The call of an object collective: an object is the shape and the numbers of a tensor."""
+    counts = {rank: reference.objects_received(step, member) for rank, member in members.items()}
+    root = step.group[step.root]
+    yield f"inputs{n} = [(tuple(each.shape), each.flatten().tolist()) for each in inputs{n}]"
+    yield f"outputs{n} = [None] * {counts}[rank]"
+    if step.kind in IN_PLACE:
+        yield f"outputs{n} = inputs{n} = inputs{n} if rank == {root} else outputs{n}"
+    written = {"input": f"inputs{n}[0]", "inputs": f"inputs{n} or None"}
+    written |= {"outputs": f"outputs{n} or None", "root": str(root)}
+    arguments = ", ".join(written[name] for name in ARGUMENTS[step.kind])
+    yield f"dist.{step.kind}({arguments}, group=groups[{step.group}])"
+    made = f"torch.tensor(numbers, dtype=torch.{step.dtype}).reshape(shape)"
+    yield f"outputs{n} = [{made} for shape, numbers in outputs{n}]"
 
 
 def _message(action: RankAction, step: Message, name: str) -> Iterator[str]:

@@ -271,6 +271,20 @@ class ReducesTheFirstTest(Planted):
     make = ReducesTheFirst
 
 
+class ReversesObjectsTest(Planted):
+    """A case on ranks whose ``scatter_object_list`` hands objects out from the last to the first."""
+
+    @classmethod
+    def _init_pg(cls, rank: int, world_size: int, rdvz_file: str) -> None:
+        super()._init_pg(rank, world_size, rdvz_file)
+        real = dist.scatter_object_list
+
+        def reversed_list(outputs: Any, inputs: Any, *args: Any, **kwargs: Any) -> None:
+            real(outputs, inputs and inputs[::-1], *args, **kwargs)
+
+        dist.scatter_object_list = reversed_list
+
+
 class TiresOfGroupsTest(Planted):
     """A case that finds the fault of ``TiresOfGroups``."""
 

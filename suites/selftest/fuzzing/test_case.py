@@ -67,6 +67,13 @@ class Fuzzing(OnForkServer):
             "Program(world_size=3, steps=(CollectiveStep(kind='all_reduce_coalesced', group=(0, 1, 2)),))",
         )
 
+    def test_objects_are_mixed_up(self) -> None:
+        self.found(
+            planted.ReversesObjectsTest,
+            "Program(world_size=3, steps=(CollectiveStep(kind='scatter_object_list', group=(0, 1, 2)),))",
+            "dist.scatter_object_list(outputs0 or None, inputs0 or None, 0, group=groups[(0, 1, 2)])",
+        )
+
     def test_a_group_made_later(self) -> None:
         """What is wrong with groups that a program makes is found where it makes one."""
         self.found(planted.TiresOfGroupsTest, "has got of step 1", "Regroup(group=")

@@ -12,7 +12,7 @@ from hypothesis.strategies import SearchStrategy
 from harness import UsageError, same_draws
 from harness.fuzzing import GLOO, Backend, CollectiveStep, Message, Program, Regroup, Straggler, programs
 from harness.fuzzing.draw import backend_of, drawn, fitted, groups_of
-from harness.fuzzing.program import COMPLEX, DTYPES, KINDS
+from harness.fuzzing.program import COMPLEX, DTYPES, KINDS, OBJECTS
 from harness.releases import torch_at_least
 from harness.targets import FLOATS, Capability, Target, operations
 
@@ -87,6 +87,7 @@ class Drawing(unittest.TestCase):
         for capabilities, kinds in (
             (frozenset[Capability](), {"broadcast", "all_reduce"}),
             (frozenset({Capability.BARRIER}), {"broadcast", "all_reduce", "barrier"}),
+            (frozenset({Capability.OBJECTS}), {"broadcast", "all_reduce", *OBJECTS}),
             (
                 frozenset({Capability.COALESCED_TENSORS}),
                 {"broadcast", "all_reduce", "all_reduce_coalesced"},

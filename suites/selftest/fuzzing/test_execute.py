@@ -13,6 +13,7 @@ import torch.distributed as dist
 
 from harness.fuzzing import GLOO, CollectiveStep, Program, Regroup, Straggler
 from harness.fuzzing.execute import as_tensor, run_program, same
+from harness.fuzzing.program import OBJECTS
 
 ALONE = (0,)
 CPU = torch.device("cpu")
@@ -32,11 +33,33 @@ class OnOneRank(unittest.TestCase):
 
     def test_every_collective_in_both_ways(self) -> None:
         for kind in GLOO.kinds:
-            for delay in (None, 1):
+            for delay in (None,) if kind in OBJECTS else (None, 1):
                 with self.subTest(kind, delay=delay):
                     own = CollectiveStep(kind, ALONE, delay=delay)
-                    self.run_steps(own, Straggler(0), replace(own, views=True))
+                    self.run_steps(own, Straggler(0), replace(own, views=kind not in OBJECTS))
         self.run_steps(CollectiveStep("all_to_all_single", ALONE, uneven=True))
+
+    def test_objects_of_all_shapes_and_dtypes(self) -> None:
+        """They come back with the shape and the dtype of the tensor whose numbers they have."""
+        steps = [
+            CollectiveStep(kind, ALONE, dtype, shape)
+            for kind in OBJECTS
+            for dtype in ("bfloat16", "bool", "complex64")
+            for shape in ((), (0, 3), (2, 2))
+        ]
+        self.run_steps(*steps)
+        own = CollectiveStep("all_gather_object", ALONE)
+        self.run_steps(own, CollectiveStep("all_reduce", ALONE, shape=(1, 2), takes=0))
+
+    def test_a_wrong_object_is_told(self) -> None:
+        def lost(outputs: list[Any], given: Any, **kwargs: Any) -> None:
+            outputs[0] = (given[0], [0.0] * len(given[1]))
+
+        with (
+            mock.patch.object(dist, "all_gather_object", lost),
+            self.assertRaisesRegex(AssertionError, r"has got of step 0 \(tensor 0\)"),
+        ):
+            self.run_steps(CollectiveStep("all_gather_object", ALONE))
 
     def test_what_is_taken_up(self) -> None:
         first, second = (CollectiveStep("broadcast", ALONE, takes=takes) for takes in (None, 0))

@@ -105,6 +105,12 @@ class DrawingTest(unittest.TestCase):
         messages = [s for s in steps if isinstance(s, Message)]
         self.assertEqual({(s.target, s.tag) for s in messages}, {(1, 0), (2, 0), (2, 1)})
 
+    def test_objects_may_have_any_size(self) -> None:
+        """Another length or dtype on one rank is no other call; another root is."""
+        program = Program(3, (CollectiveStep("scatter_object_list", EVERYONE),))
+        steps = [each.step for each in mutations(program, 0, MutationKind.ARGUMENTS)]
+        self.assertEqual([s.root for s in steps if isinstance(s, CollectiveStep)], [1, 2])
+
     @bounded(100)
     @given(programs(3), st.integers(0, 1 << 30))
     def test_each_is_another_call(self, program: Program, seed: int) -> None:

@@ -20,6 +20,9 @@ SUM = CollectiveStep("all_reduce", EVERYONE)
 LATER = CollectiveStep("all_reduce", EVERYONE, delay=2)
 BROADCAST = CollectiveStep("broadcast", EVERYONE)
 HELLO = Message(0, 1, EVERYONE)
+EMPTY_OBJECTS = CollectiveStep("all_gather_object", EVERYONE, shape=(0,))
+OBJECTS_OF_ONE = CollectiveStep("broadcast_object_list", EVERYONE)
+OBJECTS_OF_TWO = CollectiveStep("broadcast_object_list", EVERYONE, root=2)
 
 
 def dropped(number: int, rank: int, part: str = ALL) -> Mutation:
@@ -47,6 +50,11 @@ TABLE: tuple[tuple[str, tuple[Step, ...], Mutation, Prediction], ...] = (
     ("leaves wait for the root", (BROADCAST,), dropped(0, 0), Prediction.HANGS),
     ("the root waits for leaves", (CollectiveStep("gather", EVERYONE),), dropped(0, 1), Prediction.HANGS),
     ("empty tensors", (CollectiveStep("all_reduce", EVERYONE, shape=(0,)),), dropped(0, 1), Prediction.OPEN),
+    ("objects of nothing", (EMPTY_OBJECTS,), dropped(0, 1), Prediction.HANGS),
+    ("objects for one rank", (CollectiveStep("gather_object", EVERYONE),), dropped(0, 1), Prediction.HANGS),
+    ("objects of one rank", (OBJECTS_OF_ONE,), dropped(0, 1), Prediction.OPEN),
+    ("nobody's objects", (OBJECTS_OF_ONE,), dropped(0, 0), Prediction.HANGS),
+    ("objects of another rank", (OBJECTS_OF_ONE,), instead(0, 1, OBJECTS_OF_TWO), Prediction.DIFFERS),
     ("a message to nobody", (HELLO,), dropped(0, 1, RECEIVE), Prediction.OPEN),
     ("a message of nobody", (HELLO,), dropped(0, 0, SEND), Prediction.HANGS),
     ("another tag", (HELLO,), instead(0, 0, Message(0, 1, EVERYONE, tag=1), SEND), Prediction.HANGS),

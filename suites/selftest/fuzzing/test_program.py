@@ -34,6 +34,10 @@ class Values(unittest.TestCase):
         self.refused("bxor is not defined for float32", CollectiveStep, "all_reduce", ALL, op="bxor")
         self.refused("root 3 is not in a group of 3", CollectiveStep, "broadcast", ALL, root=3)
         self.refused("needs a dimension to cut along", CollectiveStep, "all_to_all_single", ALL, shape=())
+        for wrong in ({"delay": 0}, {"views": True}):
+            self.refused(
+                "gather_object is synchronous and has no", CollectiveStep, "gather_object", ALL, **wrong
+            )
         self.refused("a delay of -1 steps", CollectiveStep, "all_reduce", ALL, delay=-1)
 
     def test_a_message_that_is_none_or_could_block(self) -> None:

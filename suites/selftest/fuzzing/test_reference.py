@@ -70,6 +70,16 @@ class Results(unittest.TestCase):
         gathered = [[1, 2], [[9, 10], [11, 12]], [63, 64], [[71, 72], [73, 74]]]
         self.assertEqual(self.results("all_gather_coalesced"), {0: gathered, 2: gathered})
 
+    def test_objects(self) -> None:
+        """Each rank's and each part's is longer than the one before: by one row, and by two."""
+        own = {0: [[1, 2]], 2: [[63, 64], [65, 66]]}
+        both = [own[0], own[2]]
+        self.assertEqual(self.results("all_gather_object"), {0: both, 2: both})
+        self.assertEqual(self.results("gather_object", root=1), {2: both})
+        second = [[9, 10], [11, 12], [13, 14]]
+        self.assertEqual(self.results("broadcast_object_list"), {0: [own[0], second], 2: [own[0], second]})
+        self.assertEqual(self.results("scatter_object_list"), {0: [own[0]], 2: [second]})
+
     def test_a_part_for_each(self) -> None:
         self.assertEqual(self.results("all_to_all"), {0: [[1, 2], [63, 64]], 2: [[9, 10], [71, 72]]})
         self.assertEqual(self.results("all_to_all_single"), {0: [[1, 2, 63, 64]], 2: [[3, 4, 65, 66]]})
@@ -148,9 +158,9 @@ class Numbers(unittest.TestCase):
     @bounded(100)
     @given(programs(4))
     def test_every_program_has_a_result_for_who_gets_one(self, program: Program) -> None:
-        known = interpret(program)
+        known, alone = interpret(program), ("barrier", "reduce", "gather", "gather_object")
         for number, step in enumerate(program.steps):
-            if isinstance(step, CollectiveStep) and step.kind not in ("barrier", "reduce", "gather"):
+            if isinstance(step, CollectiveStep) and step.kind not in alone:
                 for rank in step.group:
                     self.assertIn((number, rank), known.results)
 
