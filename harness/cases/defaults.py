@@ -28,8 +28,14 @@ def world_size() -> int:
 
 
 def rank_per_accelerator() -> int:
-    """The world size of a compiler's or FSDP's test: one rank per accelerator, 2 without any."""
+    """The world size of a compiler's or FSDP's test: one rank per accelerator, 2 without any.
+
+    Two, too, on a single accelerator that a target has several ranks on.
+    """
+    target = _asked_for()
     _, count = accelerator()
+    if target is not None and count:
+        return max(count, min(FEWEST_RANKS, target.most_ranks()))
     return count or FEWEST_RANKS
 
 

@@ -199,7 +199,13 @@ class _Memory:
 
 
 def touches_versions(operation: str, arguments: Arguments) -> bool:
-    """Whether the backend itself writes to the inputs by operators: it divides, or copies a flat buffer."""
+    """Whether the backend itself may write to the inputs by operators.
+
+    It divides, copies a flat buffer, or, as gloo does for an accelerator, copies what it has reduced in the
+    memory of the CPU.
+    """
+    if operation in _WRITES_INPUTS and any(tensor.device.type != "cpu" for tensor in arguments.inputs):
+        return True
     return operation == "all_reduce_coalesced" or name_of(arguments.reduce_op) in ("AVG", "PREMUL_SUM")
 
 

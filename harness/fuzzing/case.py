@@ -137,7 +137,9 @@ class ProgramTestCase(MultiProcContinuousTest):
         With a ``mutation`` it compares nothing.
         """
         kind = type(self).device_type()
-        device = torch.device(kind, None if kind == "cpu" else self.rank)
+        device = torch.device(kind)
+        if kind != "cpu":
+            device = torch.device(kind, self.rank % torch.get_device_module(kind).device_count())
         store = dist.distributed_c10d._get_default_store()
         board = dist.PrefixStore(f"program {type(self)._turn}", store)
         run_program(program, self.rank, type(self)._groups, board, device, mutation)

@@ -85,8 +85,9 @@ def regroup(number, ranks, rank, store):
 
 """
 _ON_DEVICE = """\
-    torch.get_device_module("DEVICE").set_device(rank)
-    torch.set_default_device(f"DEVICE:{rank}")
+    device = rank % torch.get_device_module("DEVICE").device_count()
+    torch.get_device_module("DEVICE").set_device(device)
+    torch.set_default_device(f"DEVICE:{device}")
 """
 _TAIL = """\
     dist.barrier()

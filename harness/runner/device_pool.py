@@ -1,5 +1,6 @@
 """``DevicePool`` hands each running batch accelerators of its own: tests that run at once share none.
 
+A target that has several ranks on a device (``ranks_per_device``) shares out its places for ranks alike.
 A worker gets its set by the variable that says which devices a process sees, before anything in it uses one.
 So rank 0 of every test has the device 0 of its process, whichever of the machine's that is.
 """
@@ -30,7 +31,11 @@ class DevicePool:
         if key not in self._held:
             assert number <= len(self._free), (key, number, self._free)
             self._held[key], self._free = self._free[:number], self._free[number:]
-        return {self._devices.variable: ",".join(self._held[key])}
+        return self._devices.visible(self._held[key])
+
+    def held_by(self, key: int) -> int:
+        """How many a batch has."""
+        return len(self._held.get(key, ()))
 
     def give_back(self, key: int) -> None:
         """The batch has ended; its devices are free."""

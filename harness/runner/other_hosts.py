@@ -180,9 +180,9 @@ class OtherHosts:
     def _with_devices(self, host: Host, key: int, shares: Mapping[str, int]) -> Host:
         """A host as a batch sees it: with its share of the devices, and a slot for each."""
         name = "" if host.own else host.name
-        pool = self._devices.get(name)
-        for variable, visible in (pool.environ(key, shares[name]) if pool is not None else {}).items():
-            number = len(visible.split(","))
+        pool = self._devices.get(name) or DevicePool(DeviceSet())
+        for variable, visible in pool.environ(key, shares[name]).items():
+            number = pool.held_by(key)
             return replace(host, slots=number, accelerators=number, variable=variable, visible=visible)
         return replace(host, slots=host.accelerators)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from harness.errors import UsageError
 from harness.runner.messages import Ready
 from harness.settings import EnvVar
-from harness.system.fork_safety import is_clean
+from harness.system.fork_safety import hindrance
 from harness.targets import device_set, known
 from harness.targets.current import current, is_plugged
 from harness.targets.plugin import import_plugin
@@ -26,11 +26,12 @@ def problem(environ: Mapping[str, str]) -> str:
         known.known_of(import_plugin(environ))
     except UsageError as error:
         return str(error)
-    if is_clean():
+    found = hindrance()
+    if not found:
         return ""
     return (
-        f"importing the plugin {environ.get(EnvVar.PLUGIN)} starts threads, makes process groups or uses an "
-        "accelerator: do that when a group is made, so that ranks can be forked after the import"
+        f"the import of the plugin {environ.get(EnvVar.PLUGIN)} {found}: do that when a group is made, so "
+        "that ranks can be forked after the import"
     )
 
 

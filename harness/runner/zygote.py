@@ -45,7 +45,7 @@ from harness.runner.messages import (
     encode,
 )
 from harness.runner.unit import to_json
-from harness.system import huge_pages, posix, signals, torch_state
+from harness.system import gpu_count, huge_pages, posix, signals, torch_state
 from harness.system.fork_safety import fork_keeps_devices, is_clean
 from harness.system.reaper import reap
 from harness.system.server_process import Parent
@@ -122,6 +122,7 @@ class Zygote:
         if os.getppid() != self._controller:
             os._exit(1)
         sys.path[:] = [*order.path, *(entry for entry in sys.path if entry not in order.path)]
+        gpu_count.tell()
         unusable = target_check.problem(os.environ)
         if unusable:
             self._send(Unusable(unusable))
@@ -200,6 +201,7 @@ class Zygote:
             channel_fd, output, stacks, claims = (_moved_up(fd) for fd in fds)
             for name, value in {**self._restore, **order.environ}.items():
                 os.environ.pop(name, None) if value is None else os.environ.__setitem__(name, value)
+            gpu_count.heed_environment(os.environ)
             _connect_streams(order, output)
             _default_signals()
             faulthandler.enable(stacks, all_threads=True)

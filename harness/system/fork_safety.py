@@ -23,19 +23,29 @@ _FAILED = 2
 
 
 def is_clean() -> bool:
-    """Whether this process may be forked into a server.
+    """Whether this process may be forked into a server."""
+    return not hindrance()
+
+
+def hindrance() -> str:
+    """What keeps this process from being forked into a server, in words; "" where it may be.
 
     It has no other thread but those of ``waiting_threads``, no accelerator context, nothing of torch's that a
     new process would not have, and no pytest test under way, whose fixtures, log handlers and recorded
     warnings a fork would inherit.
     """
     if _in_pytest_test():
-        return False
+        return "runs a test of pytest"
     if threading.active_count() > 1 + waiting_threads.count():
-        return False
-    if accelerators.in_use() or torch_state.made_here():
-        return False
-    return fork_keeps_all_threads() and fork_keeps_devices()
+        names = [each.name for each in threading.enumerate() if each is not threading.main_thread()]
+        return f"has started threads ({', '.join(names)})"
+    if used := accelerators.in_use():
+        return f"has used an accelerator ({', '.join(used)})"
+    if torch_state.made_here():
+        return "has made process groups, or other state of torch's that a new process has not"
+    if not fork_keeps_all_threads():
+        return "has started threads of a library"
+    return "" if fork_keeps_devices() else "has started an accelerator's runtime"
 
 
 def _in_pytest_test() -> bool:

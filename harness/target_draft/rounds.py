@@ -22,6 +22,8 @@ from harness.system.intra_op_threads import of_rank
 from harness.target_draft.tries import RIGHT, Finding, Try
 
 RANKS = 2
+# Tries with the same bad end, from the first on, after which there is no other.
+HOPELESS = 3
 CRASHED, HUNG = "crashed", "hung"
 _RANK_MODULE = "harness.target_draft.rank"
 
@@ -46,7 +48,7 @@ def tried(
     """What comes of each try; ``good`` are some that are known to work.
 
     A try may take ``limit_s``; one that crashes or hangs is said at once. UsageError, in one line, where the
-    two ranks cannot make a group.
+    two ranks cannot make a group, or the first tries all end in the same way, which is not the right one.
     """
     found: dict[Try, Finding] = {}
     while len(found) < len(tries):
@@ -56,7 +58,21 @@ def tried(
             found[each] = finding
             if finding.end in (CRASHED, HUNG):
                 say(f"{each}: {finding.end} ({finding.said})" if finding.said else f"{each}: {finding.end}")
+        if not good:
+            check_hope(list(found.values()), plug)
     return found
+
+
+def check_hope(ends: Sequence[Finding], plug: Plug) -> None:
+    """UsageError where the first tries have one end, and not the right one: nothing will work."""
+    first = set(ends[:HOPELESS])
+    if len(ends) >= HOPELESS and len(first) == 1 and not ends[0].right:
+        said = f": {ends[0].said}" if ends[0].said else ""
+        raise UsageError(
+            f"{RANKS} ranks can do nothing with the backend {plug.backend!r} on {plug.device_type}: the "
+            f"first {HOPELESS} tries are {ends[0].end}{said}. A backend that takes one rank a device needs "
+            f"{RANKS} devices"
+        )
 
 
 def _round(tries: Sequence[Try], plug: Plug, limit_s: float, good: Sequence[Try]) -> list[Finding]:

@@ -1,4 +1,4 @@
-"""Decides how many of the target's accelerators a case takes, one a rank, and whether there are enough."""
+"""Decides how many places on the target's accelerators a case takes, one a rank, and if there are enough."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness.targets.current import current, is_plugged
 
 
 def taken(case: Any, ranks: int) -> int:
-    """How many accelerators the ranks of a case take, by its ``device_type``; 0 where it tests another."""
+    """How many places on accelerators a case takes, by its ``device_type``; 0 where it tests another."""
     if not is_plugged(environment()):
         return 0
     kind, tested = getattr(case, "device_type", None), current().device_type
@@ -20,12 +20,14 @@ def taken(case: Any, ranks: int) -> int:
 
 
 def too_few(case: Any) -> str | None:
-    """Why the ranks of a case cannot have an accelerator each; None where they can, or need none."""
+    """Why the ranks of a case have no room on the accelerators; None where they have, or need none."""
     wanted = taken(case, 1) and int(case.world_size)
     if not wanted:
         return None
-    found, elsewhere = current().device_count(), accelerators_elsewhere(environment())
+    found, elsewhere = current().most_ranks(), accelerators_elsewhere(environment())
     if elsewhere is None or wanted <= found + elsewhere:
         return None
     more = f" here and {elsewhere} on other hosts" if elsewhere else ""
-    return f"needs {wanted} accelerators, one a rank: the target {current()} has {found}{more}"
+    shared = current().ranks_per_device
+    needed = "accelerators, one a rank" if shared == 1 else f"places for ranks, {shared} on each device"
+    return f"needs {wanted} {needed}: the target {current()} has {found}{more}"

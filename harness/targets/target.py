@@ -127,7 +127,8 @@ class Target:
     ``synchronize()``, which raises what has failed on the device, and ``device_count()``. ``visible_devices``
     is the environment variable that says which devices a process sees, as a list of names with commas: by it
     tests that run at once get devices of their own. Where there is none, they run one after the other.
-    ``UsageError`` for a target that cannot be.
+    ``ranks_per_device`` is how many ranks may share a device: NCCL refuses more than one, and gloo takes as
+    many as there is memory for. ``UsageError`` for a target that cannot be.
     """
 
     backend: str
@@ -139,6 +140,7 @@ class Target:
     synchronize: Callable[[], None] = device.unset
     device_count: Callable[[], int] = device.unset
     visible_devices: str = ""
+    ranks_per_device: int = 1
 
     def __post_init__(self) -> None:
         if not self.backend or not self.device_type or self.backend != self.backend.lower():
@@ -149,6 +151,8 @@ class Target:
         wrong = [each for each in self.capabilities if not isinstance(each, Capability)]
         if wrong:
             raise UsageError(f"target {self}: {wrong[0]!r} is no Capability")
+        if self.ranks_per_device < 1:
+            raise UsageError(f"target {self}: ranks_per_device is {self.ranks_per_device}; it is at least 1")
         for name, usual in device.FUNCTIONS.items():
             given = getattr(self, name)
             # dataclasses.replace passes what was filled in here, for the device type that was.
@@ -160,12 +164,16 @@ class Target:
         """``visible_devices``, or the usual one of the device type; "" for none."""
         return self.visible_devices or device.VISIBLE.get(self.device_type, "")
 
+    def most_ranks(self) -> int:
+        """How many ranks there is room for on the devices of this process."""
+        return self.device_count() * self.ranks_per_device
+
     def __str__(self) -> str:
         """The name in messages: ``gloo``, or ``nccl on cuda``."""
         return self.backend if self.device_type == "cpu" else f"{self.backend} on {self.device_type}"
 
     def device(self, rank: int) -> torch.device:
-        """Where the tensors of a rank live: one accelerator a rank, those of its host in turn, or the CPU."""
+        """Where the tensors of a rank live: an accelerator, those of its host in turn, or the CPU."""
         import torch
 
         if self.device_type == "cpu":

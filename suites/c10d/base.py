@@ -37,6 +37,8 @@ PARTITIONS: Mapping[int, tuple[tuple[int, ...], ...]] = {
 needs_all_to_all = needs(operation="all_to_all")
 #: For what is gloo's own: its messages, its options, how it reads memory.
 gloo_only = needs(backend="gloo")
+#: For what is gloo's own on the CPU; from and to accelerators it copies, which takes other tensors.
+gloo_on_cpu = needs(backend="gloo", device_type="cpu")
 
 
 def declares(operation: str) -> bool:

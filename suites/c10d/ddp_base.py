@@ -7,7 +7,7 @@ given the rows of all ranks. Averaged over equal numbers of rows, its gradients 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -79,7 +79,9 @@ class DdpTestCase(C10dTestCase):
         loss(plain, rows).backward()
         loss(ddp, self.mine(rows)).backward()
 
-    def same_gradients(self, plain: nn.Module, ddp: DistributedDataParallel) -> None:
+    def same_gradients(
+        self, plain: nn.Module, ddp: DistributedDataParallel, tolerance: Mapping[str, float] = ROUNDED
+    ) -> None:
         """Check that both have the same gradients, or both have none, parameter by parameter."""
         wrapped = dict(ddp.module.named_parameters())
         self.assertEqual(list(wrapped), [name for name, _ in plain.named_parameters()])
@@ -87,7 +89,7 @@ class DdpTestCase(C10dTestCase):
             with self.subTest(parameter=name):
                 self.assertIs(wrapped[name].grad is None, parameter.grad is None)
                 if parameter.grad is not None:
-                    self.assertEqual(wrapped[name].grad, parameter.grad, **ROUNDED)
+                    self.assertEqual(wrapped[name].grad, parameter.grad, **tolerance)
 
     def same_parameters(self, plain: nn.Module, ddp: DistributedDataParallel) -> None:
         """Check that both hold the same numbers, parameter by parameter."""
@@ -96,6 +98,11 @@ class DdpTestCase(C10dTestCase):
         for name, parameter in plain.named_parameters():
             with self.subTest(parameter=name):
                 self.assertEqual(wrapped[name], parameter, **ROUNDED)
+
+    def skip_where_powersgd_needs_a_gpu(self) -> None:
+        """Skip gradients of the CPU on a machine with a GPU, where torch's PowerSGD waits for their GPU."""
+        if self.device_type == "cpu" and torch.cuda.is_available():
+            self.skipTest("torch's PowerSGD takes gradients on the CPU only where there is no GPU")
 
     def logged(self, ddp: DistributedDataParallel, key: str, default: Any = 0) -> Any:
         """Return what DDP has logged under ``key``; it leaves keys out that have nothing to say."""

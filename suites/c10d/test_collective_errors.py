@@ -16,7 +16,7 @@ import torch
 import torch.distributed as dist
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
-from suites.c10d.base import declares, gloo_only, instantiate_world_sizes, needs_all_to_all
+from suites.c10d.base import declares, gloo_on_cpu, gloo_only, instantiate_world_sizes, needs_all_to_all
 from suites.c10d.inputs import COMPLEX, FLOATS, INTEGERS, REFUSED
 
 BITWISE = ("BAND", "BOR", "BXOR")
@@ -78,7 +78,7 @@ class Refusals:
 
     # dtypes and operations
 
-    @gloo_only
+    @gloo_on_cpu
     def test_dtypes_that_gloo_does_not_have(self):
         for dtype in REFUSED:
             for name, call in {**self.moves(dtype), **self.reductions(dtype, "SUM")}.items():
@@ -91,7 +91,7 @@ class Refusals:
             with self.refused(RuntimeError, "Invalid scalar type", dtype=str(dtype)):
                 self.moves(dtype)["gather"]()
 
-    @gloo_only
+    @gloo_on_cpu
     def test_bitwise_operations_on_fractions(self):
         for dtype in FLOATS:
             for op in BITWISE:
@@ -105,7 +105,7 @@ class Refusals:
                     ):
                         call()
 
-    @gloo_only
+    @gloo_on_cpu
     def test_avg_without_fractions(self):
         # It is refused after the sum has been made, when that is to be divided.
         for dtype in (*INTEGERS, torch.bool):
@@ -332,7 +332,7 @@ class Refusals:
 
     # forms that gloo does not have
 
-    @gloo_only
+    @gloo_on_cpu
     def test_all_gather_into_a_stack(self):
         # The documentation has two forms of output, joined or stacked; gloo has the joined one.
         message = "ProcessGroupGloo::allgather: invalid tensor size at index 0 (expected (2), got (1, 2))"

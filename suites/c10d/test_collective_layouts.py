@@ -18,8 +18,9 @@ import torch
 import torch.distributed as dist
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
+from harness.targets import needs
 from suites.c10d import reference
-from suites.c10d.base import gloo_only, instantiate_world_sizes, needs_all_to_all
+from suites.c10d.base import gloo_on_cpu, gloo_only, instantiate_world_sizes, needs_all_to_all
 from suites.c10d.inputs import Case
 
 #: A column of this is a view with gaps: its elements lie three apart.
@@ -72,6 +73,7 @@ class GappedViews:
         dist.all_to_all(outputs, parts)
         self.check(COLUMN, outputs, [TABLE.label(rank, self.rank)[:, 1] for rank in self.everyone])
 
+    @needs(operation="all_reduce_coalesced")
     def test_all_reduce_coalesced(self):
         dist.all_reduce_coalesced([self.column])
         self.check(COLUMN, self.column, reference.combine(self.columns, "sum"))
@@ -87,19 +89,23 @@ class GappedViews:
 
     # Taken for the memory beneath them: the column's own values are wrong afterwards, and its neighbours too.
 
+    @gloo_on_cpu
     def test_broadcast_works_on_the_memory(self):
         dist.broadcast(self.column, 0)
         self.check_memory(reference.broadcast(self.beneath(), 0)[self.rank])
 
+    @gloo_on_cpu
     def test_all_reduce_works_on_the_memory(self):
         dist.all_reduce(self.column)
         self.check_memory(reference.all_reduce(self.beneath(), "sum")[self.rank])
 
+    @gloo_on_cpu
     def test_reduce_works_on_the_memory(self):
         dist.reduce(self.column, 0)
         if self.rank == 0:
             self.check_memory(reference.combine(self.beneath(), "sum"))
 
+    @gloo_on_cpu
     def test_scatter_works_on_the_memory(self):
         last = self.world_size - 1
         parts = [COLUMN.label(last, part) for part in self.everyone]

@@ -227,6 +227,7 @@ class DdpCommHookTest(CommHookTestCase):
         """
         model = nn.Linear(20, 20, bias=False).to(self.device)
         ddp = self.wrap(model)
+        self.skip_where_powersgd_needs_a_gpu()
         state = powerSGD_hook.PowerSGDState(
             process_group=None, matrix_approximation_rank=rank, start_powerSGD_iter=2
         )

@@ -187,6 +187,7 @@ class PowerSgdStepsTest(DdpTestCase):
         """Return what DDP made of each step's gradients, their true averages, and the hook's state."""
         model = nn.Linear(12, 12, bias=False).to(self.device)
         ddp = self.wrap(model)
+        self.skip_where_powersgd_needs_a_gpu()
         state = powerSGD_hook.PowerSGDState(
             None, matrix_approximation_rank=1, start_powerSGD_iter=2, min_compression_rate=1, **options
         )

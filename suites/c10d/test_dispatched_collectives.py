@@ -49,9 +49,11 @@ class ProcessGroupWithDispatchedCollectivesTests(MultiProcessTestCase):
     def test_init_process_group_optional_backend(self):
         group = self.init()
         self.assertEqual((group.rank(), group.size()), (0, 1))
-        tensor = torch.full((2,), 3.0)
+        # By default it is the backend of the machine's accelerator, and of the CPU where there is none.
+        device = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else "cpu"
+        tensor = torch.full((2,), 3.0, device=device)
         dist.all_reduce(tensor)
-        self.assertEqual(tensor, torch.full((2,), 3.0))
+        self.assertEqual(tensor, torch.full((2,), 3.0, device=device))
         dist.destroy_process_group()
         self.assertFalse(dist.is_initialized())
 

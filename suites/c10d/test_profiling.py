@@ -143,7 +143,7 @@ class ProfiledDdpTest(DdpTestCase):
     """What of DDP is seen."""
 
     def test_ddp_profiling_torch_profiler(self):
-        model = nn.Sequential(nn.Linear(4, 3, bias=False), nn.Linear(3, 2, bias=False))
+        model = nn.Sequential(nn.Linear(4, 3, bias=False), nn.Linear(3, 2, bias=False)).to(self.device)
         # The second forward says in which order gradients come: from then on each layer has a bucket.
         plain, ddp = copy.deepcopy(model), self.wrap(model, bucket_cap_mb=0.00001)
         found = []

@@ -93,6 +93,12 @@ class Outsiders:
             **call("reduce_scatter_single", ..., one[0]),
             **(call("all_to_all", one, one) if declares("all_to_all") else {}),
             **call("all_to_all_single", one[0], ...),
+            **self.coalesced_calls(group, one),
+        }
+
+    def coalesced_calls(self, group, one):
+        """Return the calls on lists of tensors that the target declares."""
+        calls = {
             "all_reduce_coalesced": lambda tensor, async_op: dist.all_reduce_coalesced(
                 [tensor], group=group, async_op=async_op
             ),
@@ -100,6 +106,7 @@ class Outsiders:
                 [one], [tensor], group=group, async_op=async_op
             ),
         }
+        return {name: call for name, call in calls.items() if declares(name)}
 
     def check_outside(self, async_op):
         group = dist.new_group([0], backend=self.backend)

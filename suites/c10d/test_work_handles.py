@@ -214,6 +214,7 @@ class GlooWorkHandles:
         self.assertIs(work.wait(), True)
         self.check(CASE, output, expected[self.rank])
 
+    @needs(Capability.POINT_TO_POINT)
     def test_point_to_point_has_no_future(self):
         output = CASE.blank(self.device)
         works = [

@@ -16,6 +16,7 @@ from collections.abc import Iterable
 
 from harness import compiler_state
 from harness.communication.warm_up import prepare_forks
+from harness.system import gpu_count
 
 # Modules that import all the others, by the part of the compiler that needs them. Found by comparing
 # sys.modules before and after a first compile; this module's self-test fails where torch imports others.
@@ -72,6 +73,7 @@ INDUCTOR = (
 def import_torch() -> None:
     """Imports torch in a server that is a new interpreter; a forked server has its parent's torch."""
     importlib.import_module("torch")
+    gpu_count.tell()
 
 
 def import_for_ranks(names: Iterable[str]) -> None:

@@ -33,7 +33,7 @@ from harness.ranks import debugger, guard, process_groups, warning_filters
 from harness.ranks.processes import module_import, preload, process_identity
 from harness.ranks.processes.channel import RankChannel
 from harness.ranks.result import RankResult, exit_forked_child, final_result
-from harness.system import intra_op_threads, originals, posix, python_warnings, runner_settings
+from harness.system import gpu_count, intra_op_threads, originals, posix, python_warnings, runner_settings
 from harness.system.signals import RANK_STACKS
 from harness.wire import socket_from
 
@@ -76,6 +76,7 @@ def live(assignment: Assignment) -> NoReturn:
     _fresh_streams()
     process_identity.be_rank(assignment.rank)
     _settle_signals(assignment)
+    gpu_count.forget()
     coverage_hook.start_in_child()
     debugger.install(assignment.rank)
     _settle_threads(assignment.launch)

@@ -25,7 +25,7 @@ from harness.protocol import Assignment, Launch, Launched, Refused, Release, Sig
 from harness.ranks.processes import launch_limits, module_import, preload, process_identity
 from harness.ranks.processes.launched_ranks import LaunchedRanks
 from harness.ranks.processes.rank_set import remote_fd_count, split_fds
-from harness.system import huge_pages, posix, signals, torch_state
+from harness.system import gpu_count, huge_pages, posix, signals, torch_state
 from harness.system.fork_safety import fork_keeps_all_threads, fork_keeps_devices
 from harness.system.reaper import Reaper
 from harness.system.server_process import Parent
@@ -146,6 +146,7 @@ class Server:
         """Copies the parent's environment and imports what ranks need; returns a refusal on error."""
         try:
             module_import.adopt_parent_environment(request)
+            gpu_count.heed_environment(os.environ)
             if self._preload:
                 self._import(request)
         except BaseException as error:

@@ -57,11 +57,16 @@ class MachineTest(unittest.TestCase):
 class TargetTest(unittest.TestCase):
     """What is chosen in a run that asks for a target."""
 
-    def target(self, device_type: str, count: int) -> Any:
+    def target(self, device_type: str, count: int, ranks_per_device: int = 1) -> Any:
         """Pretends that the run asks for a target with so many devices."""
         used: list[int] = []
         self.used = used
-        found = Target("mine", device_type, {}, device_count=lambda: count, set_device=used.append)
+        found = Target(
+            *("mine", device_type, {}),
+            device_count=lambda: count,
+            set_device=used.append,
+            ranks_per_device=ranks_per_device,
+        )
         return mock.patch.multiple(defaults, is_plugged=lambda environ: True, current=lambda: found)
 
     def test_cpu(self) -> None:
@@ -82,6 +87,12 @@ class TargetTest(unittest.TestCase):
                 self.assertEqual([defaults.backend_for(d) for d in ("xpu", "cpu")], ["mine", "gloo"])
                 defaults.use_device(count - 1)
                 self.assertEqual(self.used, [count - 1])
+
+    def test_shared_accelerator(self) -> None:
+        """A single one that takes several ranks has two of FSDP's tests; more have one each as ever."""
+        for count, ranks in ((1, 2), (4, 4)):
+            with self.subTest(count), self.target("xpu", count, ranks_per_device=8):
+                self.assertEqual(defaults.rank_per_accelerator(), ranks)
 
     def test_await_devices(self) -> None:
         """The target waits for its device, torch's module for any other, and nobody where none is used."""

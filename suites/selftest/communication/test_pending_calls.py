@@ -56,6 +56,14 @@ class PendingTest(unittest.TestCase):
             tensor.div_(2)
             self.assertEqual(list(self.calls.waited(work)), [], operation)
 
+    def test_copied_to_the_device(self) -> None:
+        """What a call writes on an accelerator a backend may have copied there; what it only reads, not."""
+        for operation, found in (("all_reduce", 0), ("send", 1)):
+            tensor, work = torch.ones(3, device="meta"), Work()
+            self.begin(operation, tensor, work)
+            tensor.zero_()
+            self.assertEqual(len(list(self.calls.waited(work))), found, operation)
+
     def test_overlap(self) -> None:
         """Two calls on the same bytes, one of which writes."""
         whole = torch.zeros(8)

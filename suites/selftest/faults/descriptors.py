@@ -103,6 +103,10 @@ def _sends(data: bytes) -> Callable[[Abuses], None]:
     return lambda case: channel().sendall(data)
 
 
+def _sends_without_end(case: Abuses) -> None:
+    channel().sendall(framed(bytes(200 << 20)))
+
+
 def _report(rank: int, status: Status = Status.PASSED, **fields: Any) -> bytes:
     """The frame of a report."""
     return framed(encode(Report(RankOutcome(rank, status, **fields))))
@@ -216,7 +220,7 @@ ABUSES: dict[str, Abuse] = {
     "makes its channel non-blocking": Abuse("channel", _reports_much_without_blocking),
     "opens another file in its channel's place": Abuse("channel", _over_the_channel, _CRASHED),
     "announces two gigabytes": Abuse("channel", _sends(struct.pack(">I", 2 << 30)), _NO_REPORT),
-    "sends a message without end": Abuse("channel", _sends(framed(bytes(200 << 20))), _NO_REPORT),
+    "sends a message without end": Abuse("channel", _sends_without_end, _NO_REPORT),
     "announces a message": Abuse("channel", _announces, _NO_REPORT, hangs=True),
     "announces a message and hangs": Abuse("channel", _announces_and_hangs, _NO_REPORT, hangs=True),
     "sends descriptors": Abuse("channel", _sends_descriptors),

@@ -26,6 +26,15 @@ class DevicePoolTest(unittest.TestCase):
         pool.give_back(1)
         self.assertEqual(pool.environ(3, 6), {"MY_DEVICES": "g,h,a,b,c,d"})
 
+    def test_shared(self) -> None:
+        """Where devices take several ranks each, batches share them, and see each device once."""
+        pool = DevicePool(DeviceSet(("a", "b", "a", "b"), "MY_DEVICES"))
+        self.assertEqual(pool.environ(1, 3), {"MY_DEVICES": "a,b"})
+        self.assertEqual(pool.environ(2, 1), {"MY_DEVICES": "b"})
+        self.assertEqual([pool.held_by(key) for key in (1, 2, 3)], [3, 1, 0])
+        pool.give_back(1)
+        self.assertEqual(pool.environ(3, 2), {"MY_DEVICES": "a,b"})
+
     def test_none(self) -> None:
         """A batch that takes none sees all; so does every batch where a process cannot be shown some."""
         pool = DevicePool(EIGHT)

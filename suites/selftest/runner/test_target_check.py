@@ -28,7 +28,7 @@ class ProblemTest(unittest.TestCase):
         """Returns what it says in a process that can be forked, or cannot, after the plugin's import."""
         with (
             mock.patch.dict(os.environ, {**NONE, **environ}),
-            mock.patch.object(target_check, "is_clean", lambda: clean),
+            mock.patch.object(target_check, "hindrance", lambda: "" if clean else "has started threads"),
             without_torch(),
         ):
             return target_check.problem(os.environ)
@@ -39,7 +39,8 @@ class ProblemTest(unittest.TestCase):
         self.assertEqual(self.check({"HARNESS_BACKEND": "gloo"}), "")
         self.assertIn("nonesuch is unknown", self.check({"HARNESS_BACKEND": "nonesuch"}))
         self.assertIn(
-            "importing the plugin json starts threads", self.check({"HARNESS_PLUGIN": "json"}, clean=False)
+            "the import of the plugin json has started threads: do that",
+            self.check({"HARNESS_PLUGIN": "json"}, clean=False),
         )
 
     def test_known(self) -> None:

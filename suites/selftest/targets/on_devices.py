@@ -37,7 +37,7 @@ class OnDevices(MultiProcessTestCase):
 
     def setUpRank(self) -> None:
         super().setUpRank()
-        current().set_device(self.rank)
+        current().set_device(self.device.index)
         self.store = dist.FileStore(self.file_name, self.world_size)
         dist.init_process_group(
             current().backend, store=self.store, rank=self.rank, world_size=self.world_size
@@ -103,6 +103,21 @@ class FourTest(Bodies, OnDevices):
     """On four ranks."""
 
     world_size = 4
+
+
+class SharedTest(OnDevices):
+    """Four ranks of which some share a device."""
+
+    world_size = 4
+
+    def test_ranks_share(self) -> None:
+        """Ranks have the devices in turn, and their tensors there meet."""
+        device = self.rank % torch.hostmem.device_count()
+        self.assertEqual(self.device.index, device)
+        self.assertEqual(torch.accelerator.current_device_index(), device)
+        held = torch.ones(2, device=self.device) * (self.rank + 1)
+        dist.all_reduce(held)
+        self.assertEqual((held.device, held.tolist()), (self.device, [10] * 2))
 
 
 class EightTest(Bodies, OnDevices):

@@ -118,7 +118,7 @@ class RunTest(unittest.TestCase):
             (("--plugin", "nonesuch"), "the plugin nonesuch does not import"),
             (("--plugin", "mine", "--backend", "yours"), "the plugin mine has no target yours"),
             (("--plugin", "unregistered"), "does not register the backend 'mine'"),
-            (("--plugin", "threads"), "importing the plugin threads starts threads"),
+            (("--plugin", "threads"), "the import of the plugin threads has started threads"),
             (("--backend", "a b"), "--backend: 'a b': write the name of one backend"),
             (("--backend", "nonesuch"), "nonesuch is unknown: --plugin"),
         ):

@@ -49,6 +49,8 @@ class OfTargetTest(unittest.TestCase):
             found = self.found(cuda, rocm=True, **{name: "2,3"})
             self.assertEqual(found, DeviceSet(("2", "3"), "HIP_VISIBLE_DEVICES"))
         self.assertEqual(self.found(private), DeviceSet(both, ""))
+        shared = Target("mine", "cuda", {}, device_count=lambda: 2, ranks_per_device=2)
+        self.assertEqual(self.found(shared), DeviceSet(("0", "1", "0", "1"), "CUDA_VISIBLE_DEVICES"))
         self.assertEqual(self.found(said, MY_DEVICES="6,4"), DeviceSet(("6", "4"), "MY_DEVICES"))
 
     def test_at_once(self) -> None:

@@ -16,6 +16,12 @@ from suites.selftest.targets import plugins
 from suites.targets.hostmem_device.library import missing
 
 PLUGIN = "suites.targets.hostmem"
+#: The same, with four ranks on a device.
+SHARED = f"""
+from dataclasses import replace
+from {PLUGIN} import TARGET as ALONE
+TARGET = replace(ALONE, ranks_per_device=4)
+"""
 TESTS = Path(__file__).with_name("on_devices.py")
 
 
@@ -126,12 +132,13 @@ torch.hostmem.synchronize()
 class DevicesTest(unittest.TestCase):
     """Runs on machines with so many accelerators."""
 
-    def results(self, devices: int, *arguments: str, **environ: str) -> dict[str, Any]:
+    def results(self, devices: int, *arguments: str, plugin: str = PLUGIN, **environ: str) -> dict[str, Any]:
         """What a run says of each test of ``on_devices``, by class and method."""
         with tempfile.TemporaryDirectory() as directory:
+            plugins.write(Path(directory), "shared", SHARED)
             done = plugins.run(
                 Path(directory),
-                *(str(plugins.TREE / "run_tests.py"), str(TESTS), "--plugin", PLUGIN),
+                *(str(plugins.TREE / "run_tests.py"), str(TESTS), "--plugin", plugin),
                 *("--report-dir", str(Path(directory, "run")), "--jobs", "4", *arguments),
                 environ={"HOSTMEM_DEVICES": str(devices), **environ},
             )
@@ -171,6 +178,17 @@ class DevicesTest(unittest.TestCase):
                         f"needs {ranks} accelerators, one a rank: "
                         f"the target hostmem_gloo on hostmem has {devices}",
                     )
+
+    def test_shared(self) -> None:
+        """Where a device takes several ranks, tests run with as many as all devices take."""
+        results = self.results(1, "-k", "SharedTest", "-k", "EightTest", plugin="shared")
+        said = {(test.partition(".")[0], each["status"]) for test, each in results.items()}
+        self.assertEqual(said, {("SharedTest", "passed"), ("EightTest", "skipped")})
+        reasons = {each["reason"] for each in results.values() if each["status"] == "skipped"}
+        self.assertEqual(
+            reasons,
+            {"needs 8 places for ranks, 4 on each device: the target hostmem_gloo on hostmem has 4"},
+        )
 
     def test_late_errors(self) -> None:
         """What a test has left on a device fails that test, not the next one."""

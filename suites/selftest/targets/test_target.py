@@ -91,6 +91,14 @@ class ValueTest(unittest.TestCase):
             with self.subTest(backend=backend, device_type=device_type), self.assertRaises(UsageError):
                 Target(backend, device_type, {}, capabilities)  # type: ignore[arg-type]  # wrong on purpose
 
+    def test_ranks_per_device(self) -> None:
+        """A device takes at least one rank; two devices that take three each have room for six."""
+        with self.assertRaisesRegex(UsageError, "ranks_per_device is 0; it is at least 1"):
+            replace(PLAIN, ranks_per_device=0)
+        target = replace(PLAIN, device_type="cuda", device_count=lambda: 2, ranks_per_device=3)
+        self.assertEqual(target.most_ranks(), 6)
+        self.assertEqual([target.device(rank).index for rank in range(4)], [0, 1, 0, 1])
+
     def test_name(self) -> None:
         """The CPU goes without saying."""
         self.assertEqual((str(PLAIN), str(replace(PLAIN, device_type="cuda"))), ("mine", "mine on cuda"))
