@@ -82,7 +82,7 @@ class Module(Bodies):
         def leave(output, mesh):
             return output.to_local()
 
-        with self.assertWarns(FutureWarning):
+        with self.assertWarnsOnceRegex(FutureWarning):
             model = distribute_module(self.model(), mesh, input_fn=enter, output_fn=leave)
         self.assertEqual(model(rows), self.plain()(rows), **ROUNDED)
         for name in ("input_fn", "output_fn"):
