@@ -20,7 +20,8 @@ from typing import Any
 
 from harness import environment as process_environment
 from harness.requirements.machine import MachineFacts
-from harness.system import control_group
+from harness.system import control_group, gpu_count
+from harness.system.accelerators import has_gpu
 
 # Variables that change what a probe finds: after a change of one the machine is probed again.
 DEVICE_ENVIRONMENT = (
@@ -50,6 +51,17 @@ def probe_system() -> MachineFacts:
     The other fields have their defaults: they are for requirements that do not need torch.
     """
     return MachineFacts(platform=sys.platform, memory_mb=_memory_mb())
+
+
+def count_before_forks() -> None:
+    """Has torch know how many GPUs there are, in a process that is to be forked and must not count them.
+
+    Imports torch on a machine with GPUs, and does nothing on others.
+    """
+    if has_gpu():
+        import torch
+
+        gpu_count.tell(torch)
 
 
 def probe_modules(facts: MachineFacts, modules: Iterable[str]) -> MachineFacts:

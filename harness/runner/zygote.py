@@ -28,6 +28,7 @@ from harness.communication.warm_up import prepare_forks
 from harness.errors import ProtocolError
 from harness.impact import recorder
 from harness.outcomes import EXIT_ERROR
+from harness.requirements import probes
 from harness.runner import target_check, worker
 from harness.runner.listing import list_module
 from harness.runner.messages import (
@@ -122,7 +123,7 @@ class Zygote:
         if os.getppid() != self._controller:
             os._exit(1)
         sys.path[:] = [*order.path, *(entry for entry in sys.path if entry not in order.path)]
-        gpu_count.tell()
+        probes.count_before_forks()
         unusable = target_check.problem(os.environ)
         if unusable:
             self._send(Unusable(unusable))

@@ -8,7 +8,6 @@ where it keeps its own. Ranks count anew.
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 import warnings
@@ -27,16 +26,14 @@ _VISIBLE = ("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
 _told: int | None = None
 
 
-def tell(devices: Path = DEVICES) -> None:
+def tell(torch: Any, devices: Path = DEVICES) -> None:
     """Tells torch how many GPUs this process sees, unless it has a context or its forks have none already.
 
-    Imports torch on a machine with GPUs, and does nothing on others.
+    Does nothing where there are none.
     """
     global _told
-    if not has_gpu(devices) or _told is not None:
-        return
-    cuda = importlib.import_module("torch").cuda
-    if cuda.is_initialized() or not fork_keeps_devices():
+    cuda = torch.cuda
+    if not has_gpu(devices) or _told is not None or cuda.is_initialized() or not fork_keeps_devices():
         return
     found = _ask_fork(cuda)
     if found <= _MOST:

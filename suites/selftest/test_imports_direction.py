@@ -79,8 +79,12 @@ TABLE = (
     Part("configuration", ("configuration",), ("values",)),
     # How the hosts of a run find and know each other, and what they say.
     Part("hosts", ("hosts",), ("values",)),
-    # Of the system the limits under which it runs.
-    Part("requirements", ("requirements",), ("values", "seeding", "hosts", "system.control_group")),
+    # Of the system the limits under which it runs, and how GPUs are counted in a process that is to be forked.
+    Part(
+        "requirements",
+        ("requirements",),
+        ("values", "seeding", "hosts", "system.control_group", "system.accelerators", "system.gpu_count"),
+    ),
     # What is tested: values that a plugin writes, read in the runner's processes and in ranks.
     Part("targets", ("targets",), ("values", "releases", "requirements", "configuration")),
     # What tests say that they try, recorded in ranks, and the reports that the runner makes of it.

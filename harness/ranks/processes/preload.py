@@ -72,8 +72,7 @@ INDUCTOR = (
 
 def import_torch() -> None:
     """Imports torch in a server that is a new interpreter; a forked server has its parent's torch."""
-    importlib.import_module("torch")
-    gpu_count.tell()
+    gpu_count.tell(importlib.import_module("torch"))
 
 
 def import_for_ranks(names: Iterable[str]) -> None:

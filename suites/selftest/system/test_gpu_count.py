@@ -72,7 +72,7 @@ class GpuCountTest(unittest.TestCase):
             (self.devices / "nvidia0").touch()
         core = SimpleNamespace(_get_privateuse1_backend_name=lambda: "privateuseone")
         self.enterContext(mock.patch.dict(sys.modules, {"torch": SimpleNamespace(cuda=cuda, _C=core)}))
-        gpu_count.tell(self.devices)
+        gpu_count.tell(sys.modules["torch"], self.devices)
         return cuda._cached_device_count
 
     def test_runtime(self) -> None:
@@ -83,7 +83,7 @@ class GpuCountTest(unittest.TestCase):
         self.assertTrue(fork_safety.fork_keeps_devices())
 
     def test_nvml(self) -> None:
-        """This process asks NVML nothing either, which may leave a thread; without a GPU nobody is asked."""
+        """This process asks NVML nothing either; without a GPU nobody is asked."""
         self.assertIsNone(self.told(Cuda(0, nvml=False), gpu=False))
         cuda = Cuda(4, nvml=True)
         self.assertEqual(self.told(cuda), 4)
