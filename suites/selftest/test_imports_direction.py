@@ -79,7 +79,7 @@ TABLE = (
     Part("configuration", ("configuration",), ("values",)),
     # How the hosts of a run find and know each other, and what they say.
     Part("hosts", ("hosts",), ("values",)),
-    # Of the system the limits under which it runs, and how GPUs are counted in a process that is to be forked.
+    # Of the system the limits under which it runs, and how GPUs are counted in what is to be forked.
     Part(
         "requirements",
         ("requirements",),
