@@ -41,6 +41,17 @@ def checked(kind: Any, value: dict[str, Any]) -> dict[str, Any]:
     return value
 
 
+def checked_columns(kind: Any, value: dict[str, list[Any]], length: int) -> dict[str, list[Any]]:
+    """The same of lists of the values of some fields, of ``length`` values each."""
+    fits = _fits_by_field(kind)
+    for name, column in value.items():
+        if type(column) is not list or len(column) != length:
+            raise ValueError(f"{name} is no list of {length} values")
+        if name in fits and not all(map(fits[name], column)):
+            raise ValueError(f"{name} has a value of the wrong kind")
+    return value
+
+
 @functools.cache
 def _fits_by_field(kind: Any) -> dict[str, Fits]:
     """The check of each plain field of a dataclass."""
@@ -56,8 +67,13 @@ def _fits(hint: Any) -> Fits | None:
         return lambda value: isinstance(value, dict) and all(map(of_values, value.values()))
     if isinstance(hint, types.UnionType):
         checks = [_PLAIN[each] for each in arguments if each in _PLAIN]
-        return (lambda value: any(fits(value) for fits in checks)) if len(checks) == len(arguments) else None
+        return _any_of(*checks) if len(checks) == len(arguments) else None
     if origin in (list, tuple) and arguments[0] in _PLAIN and arguments[1:] in ((), (...,)):
         each = _PLAIN[arguments[0]]
         return lambda value: isinstance(value, list | tuple) and all(map(each, value))
     return _PLAIN.get(hint)
+
+
+def _any_of(first: Fits, *others: Fits) -> Fits:
+    """Whether one of them fits: the first in most cases."""
+    return lambda value: first(value) or any(fits(value) for fits in others)

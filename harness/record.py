@@ -1,6 +1,7 @@
 """The record of a finished test and its JSON schema: a line of the journal and of ``results.jsonl``.
 
 The schema is versioned (``SCHEMA``); a reader refuses a newer one and fills fields that an older one lacks.
+The calls of ranks are columns, of whose signatures the record has a table (``call_columns.py``).
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from harness.call_columns import SignatureTable, calls_of, columns, signatures_of
 from harness.communication_call import Call, Signature, call_from_json
-from harness.communication_call import to_json as call_to_json
 from harness.errors import ProtocolError
 from harness.field_checks import checked
 from harness.outcomes import Status
 
-SCHEMA = 2
+SCHEMA = 3
 # Of a rank's calls, those that stand in its record: the last ones, enough for a page of the report.
 MOST_CALLS = 64
 
@@ -109,15 +110,17 @@ def to_json(record: TestRecord) -> dict[str, Any]:
     """The record as JSON-able values, with its schema number; lossless with ``from_json``."""
     value = {name: getattr(record, name) for name in _TEST_FIELDS}
     value["status"] = record.status.value
-    value["ranks"] = [_rank_to_json(rank) for rank in record.ranks]
+    table = SignatureTable()
+    value["ranks"] = [_rank_to_json(rank, table) for rank in record.ranks]
+    value["signatures"] = table.columns()
     value["subtests"] = [_subtest_to_json(subtest) for subtest in record.subtests]
     return {"schema": SCHEMA, "kind": "test", **value}
 
 
-def _rank_to_json(rank: RankRecord) -> dict[str, Any]:
+def _rank_to_json(rank: RankRecord, table: SignatureTable) -> dict[str, Any]:
     value = {name: getattr(rank, name) for name in _RANK_FIELDS}
     value["status"] = rank.status.value
-    value["calls"] = [call_to_json(call) for call in rank.calls]
+    value["calls"] = columns(rank.calls, table)
     return value
 
 
@@ -137,7 +140,8 @@ def from_json(value: Mapping[str, Any]) -> TestRecord:
             raise ProtocolError(f"results of schema {value['schema']}; this harness reads up to {SCHEMA}")
         fields = checked(TestRecord, {name: value[name] for name in _TEST_FIELDS if name in value})
         fields["status"] = Status(fields["status"])
-        fields["ranks"] = tuple(_rank(rank) for rank in fields.get("ranks", ()))
+        signatures = signatures_of(value.get("signatures", {}))
+        fields["ranks"] = tuple(_rank(rank, signatures) for rank in fields.get("ranks", ()))
         fields["subtests"] = tuple(_subtest(subtest) for subtest in fields.get("subtests", ()))
         fields["warnings"] = tuple(fields.get("warnings", ()))
         return TestRecord(**fields)
@@ -145,12 +149,18 @@ def from_json(value: Mapping[str, Any]) -> TestRecord:
         raise ProtocolError(f"not a test record: {error!r}") from error
 
 
-def _rank(value: Mapping[str, Any]) -> RankRecord:
+def _rank(value: Mapping[str, Any], signatures: Mapping[int, Signature]) -> RankRecord:
     known = {name: value[name] for name in _RANK_FIELDS if name in value}
     checked(RankRecord, known)
-    calls = tuple(map(call_from_json, value.get("calls", ())))
-    calls = calls or tuple(map(_call_of_schema_1, value.get("collectives", ())))
-    return RankRecord(**{**known, "status": Status(value["status"]), "calls": calls})
+    return RankRecord(**{**known, "status": Status(value["status"]), "calls": _calls(value, signatures)})
+
+
+def _calls(rank: Mapping[str, Any], signatures: Mapping[int, Signature]) -> tuple[Call, ...]:
+    """A rank's calls; schema 2 wrote an object for each, schema 1 a list under another name."""
+    calls = rank.get("calls", ())
+    if isinstance(calls, dict):
+        return calls_of(calls, signatures)
+    return tuple(map(call_from_json, calls)) or tuple(map(_call_of_schema_1, rank.get("collectives", ())))
 
 
 def _call_of_schema_1(values: Sequence[Any]) -> Call:

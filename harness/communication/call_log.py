@@ -10,17 +10,25 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import functools
 import json
 import mmap
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from struct import Struct
 from time import monotonic  # by name: calls are noted while a test may have it replaced
 from typing import Any
 
-from harness.communication.signatures import signature_of
-from harness.communication_call import Call, Signature, signature_from_json, to_json
+from harness.communication.log_entries import (
+    BOUNDED,
+    LENGTH,
+    NO_TEXT,
+    RAISED,
+    REFUSED,
+    Entry,
+    calls_of,
+    place_of,
+)
+from harness.communication_call import Call, Signature, to_json
 from harness.field_checks import LARGEST_S
 
 # Calls begun, later changes to them, start of the test on the monotonic clock (0.0: not begun), bytes of
@@ -35,9 +43,7 @@ _SIZE = _ENTRY.size
 _pack = _ENTRY.pack_into
 _COUNT, _CHANGES, _BEGAN, _TEXT_BYTES = range(4)  # of the head, as indices of that array
 _WAIT, _END = (_SIZE - 16) // 8, (_SIZE - 8) // 8
-OWN_WORK, UNSEEN, _BOUNDED, _RAISED, _REFUSED, BY_LIBRARY = 1, 2, 4, 8, 16, 32
 _FLAGS_AT, _FLAGS = 16, Struct("=H")
-_LENGTH = Struct("=I")
 # Behind the head and the next two: when the test ended on the monotonic clock (0.0: it has not), and the
 # offset of its name among the texts. As indices of those arrays.
 _ENDED, _NAME = 6, 7
@@ -51,8 +57,6 @@ ENTRIES = 1024
 _TEXTS = _FIRST + ENTRIES * _ENTRY.size
 LOG_BYTES = 256 * 1024
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
-# Where there is no room for another text, calls are written down without.
-_NO_TEXT = 0
 
 
 # What the names of memory files begin with. A person who looks at a run finds the logs by it (harness/look).
@@ -82,7 +86,7 @@ class CallLog:
         self._times = memoryview(memory).cast("d")
         self._count = 0
         self._changes = 0
-        self._used = _LENGTH.size  # offset 0 is _NO_TEXT
+        self._used = LENGTH.size  # offset 0 is NO_TEXT
         self._known: dict[str | Signature, int] = {}
         self.edition = 0  # a number of ``text`` holds in the same edition
 
@@ -90,12 +94,12 @@ class CallLog:
         """Removes what the log says of an earlier test."""
         self._count = 0
         if self._used > (LOG_BYTES - _TEXTS) // 2:
-            self._used = _LENGTH.size
+            self._used = LENGTH.size
             self._known.clear()
             self.edition += 1
         _HEAD.pack_into(self._memory, 0, 0, 0, 0.0, self._used)
         self._times[_ENDED] = 0.0
-        self._numbers[_NAME] = _NO_TEXT
+        self._numbers[_NAME] = NO_TEXT
         self._changes = 0
 
     @property
@@ -124,11 +128,11 @@ class CallLog:
         text = value if isinstance(value, str) else _ENCODER.encode(to_json(value))
         data = text.encode(errors="replace")
         offset = self._used
-        if not data or _TEXTS + offset + _LENGTH.size + len(data) > LOG_BYTES:
-            return _NO_TEXT
+        if not data or _TEXTS + offset + LENGTH.size + len(data) > LOG_BYTES:
+            return NO_TEXT
         at = _TEXTS + offset
-        self._memory[at : at + _LENGTH.size + len(data)] = _LENGTH.pack(len(data)) + data
-        self._used = offset + _LENGTH.size + len(data)
+        self._memory[at : at + LENGTH.size + len(data)] = LENGTH.pack(len(data)) + data
+        self._used = offset + LENGTH.size + len(data)
         self._numbers[_TEXT_BYTES] = self._used
         self._known[value] = offset
         return offset
@@ -142,7 +146,7 @@ class CallLog:
         threads: int = 1,
         waits: bool = False,
         flags: int = 0,
-        group: int = _NO_TEXT,
+        group: int = NO_TEXT,
     ) -> int:
         """Records that a call starts; returns its token for ``wait`` and ``end``.
 
@@ -174,7 +178,7 @@ class CallLog:
     def wait(self, token: int, *, bounded: bool = False) -> None:
         """Records that the rank begins to wait for a call; ``bounded``: with a timeout of the wait's own."""
         if bounded:
-            self._add_flag(token, _BOUNDED)
+            self._add_flag(token, BOUNDED)
         if token >= 0 and self._count - token <= ENTRIES:
             at = (_FIRST + (token % ENTRIES) * _SIZE) // 8
             self._times[at + _WAIT] = monotonic()
@@ -189,15 +193,15 @@ class CallLog:
 
     def raised(self, token: int, *, refused: bool = False) -> None:
         """Records that a call has ended by an exception; ``refused``: before it communicated."""
-        self._add_flag(token, _RAISED | (_REFUSED if refused else 0))
+        self._add_flag(token, RAISED | (REFUSED if refused else 0))
         self.end(token)
 
     def call(self, token: int) -> Call | None:
         """The call of a token as it stands in the log; None where it was not recorded, or was dropped."""
         if token < 0 or self._count - token > ENTRIES:
             return None
-        entry = _ENTRY.unpack_from(self._memory, _at(token))
-        return _call(entry, self._memory[_TEXTS : _TEXTS + self._used])
+        entry: Any = _ENTRY.unpack_from(self._memory, _at(token))
+        return next(calls_of((entry,), self._memory[_TEXTS : _TEXTS + self._used]), None)
 
     def _add_flag(self, token: int, flag: int) -> None:
         if token >= 0 and self._count - token <= ENTRIES:
@@ -230,7 +234,7 @@ def read_test(memory: int) -> tuple[str, bool]:
     head = memoryview(_read(memory, 0, _FIRST))
     name, used = head.cast("Q")[_NAME], head.cast("Q")[_TEXT_BYTES]
     texts = _read(memory, _TEXTS, min(used, LOG_BYTES - _TEXTS))
-    return _place(_text(texts, name)), head.cast("d")[_ENDED] != 0.0
+    return place_of(texts, name), head.cast("d")[_ENDED] != 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,74 +290,12 @@ def read(memory: int | mmap.mmap) -> tuple[Call, ...]:
     kept = min(count, ENTRIES)
     ring = _read(memory, _FIRST, kept * _ENTRY.size)
     texts = _read(memory, _TEXTS, min(used, LOG_BYTES - _TEXTS))
-    entries = list(_ENTRY.iter_unpack(ring))
+    entries: list[Entry] = list(_ENTRY.iter_unpack(ring))
     first = count % ENTRIES if count > ENTRIES else 0
-    calls = (_call(entry, texts) for entry in (*entries[first:], *entries[:first]))
-    return tuple(call for call in calls if call is not None)
-
-
-def _call(entry: tuple[int, int, int, int, int, int, int, float, float, float], texts: bytes) -> Call | None:
-    signature, place, sequence, number, flags, threads, group, started, waiting, ended = entry
-    if not 0.0 < started <= LARGEST_S:
-        return None
-    if not (waiting == 0.0 or started <= waiting <= LARGEST_S):
-        return None
-    if not (ended == 0.0 or started <= ended <= LARGEST_S):
-        return None
-    return Call(
-        _signature(_text(texts, signature), _text(texts, group)),
-        sequence,
-        number,
-        started,
-        waiting or None,
-        ended or None,
-        _place(_text(texts, place)),
-        threads,
-        bool(flags & OWN_WORK),
-        bool(flags & UNSEEN),
-        bool(flags & _BOUNDED),
-        bool(flags & _RAISED),
-        bool(flags & _REFUSED),
-        bool(flags & BY_LIBRARY),
-    )
+    return tuple(calls_of(entries[first:] + entries[:first] if first else entries, texts))
 
 
 def _read(memory: int | mmap.mmap, start: int, length: int) -> bytes:
     if isinstance(memory, int):
         return os.pread(memory, length, start).ljust(length, b"\0")
     return memory[start : start + length]
-
-
-def _text(texts: bytes, offset: int) -> bytes:
-    if offset == _NO_TEXT or offset + _LENGTH.size > len(texts):
-        return b""
-    (length,) = _LENGTH.unpack_from(texts, offset)
-    return texts[offset + _LENGTH.size : offset + _LENGTH.size + length]
-
-
-@functools.lru_cache(maxsize=4096)
-def _signature(text: bytes, group: bytes) -> Signature:
-    """The signature of its JSON, "?" where it is none; the same object for the same texts.
-
-    A list is what a call on a group was given, for which ``group`` has the fields of the group.
-    """
-    try:
-        value = json.loads(text)
-        if isinstance(value, list):
-            signature = signature_of(value, signature_from_json(json.loads(group)))
-        else:
-            signature = signature_from_json(value)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return Signature("?")
-    shown = ("operation", "group", "made_at", "key", "tensors", "reduce_op")
-    printable: dict[str, Any] = {name: _printable(getattr(signature, name)) for name in shown}
-    return replace(signature, **printable)
-
-
-@functools.lru_cache(maxsize=4096)
-def _place(text: bytes) -> str:
-    return _printable(text.decode(errors="replace"))
-
-
-def _printable(text: str) -> str:
-    return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)

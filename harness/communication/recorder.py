@@ -14,10 +14,11 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 from harness.communication.arguments import KINDS, Arguments, are_real, key_of
-from harness.communication.call_log import BY_LIBRARY, ENTRIES, OWN_WORK, UNSEEN, CallLog
+from harness.communication.call_log import ENTRIES, CallLog
 from harness.communication.checks import Check
 from harness.communication.given_futures import GivenFutures
 from harness.communication.known_groups import KnownGroup, KnownGroups
+from harness.communication.log_entries import BY_LIBRARY, OWN_WORK, UNSEEN
 from harness.communication.pending_calls import PendingCalls
 from harness.communication.python_threads import count as python_threads
 from harness.communication.signatures import call_text

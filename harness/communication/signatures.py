@@ -7,6 +7,7 @@ a new rank ten times as long. Whoever reads the log makes the signature, once fo
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from collections.abc import Iterable, Sequence
@@ -111,14 +112,18 @@ class _Given:
 def _given(told: Sequence[Any]) -> _Given:
     """What a list of ``call_text`` says; ValueError or TypeError where it is none."""
     found = checked(_Given, dict(zip(_Given.__slots__, told, strict=True)))
-    tensors = {name: tuple(_read_tensor(*each) for each in found[name]) for name in ("inputs", "outputs")}
+    tensors = {
+        name: tuple(_read_tensor(tuple(shape), dtype, nbytes) for shape, dtype, nbytes in found[name])
+        for name in ("inputs", "outputs")
+    }
     splits = {name: tuple(found[name]) for name in ("sent", "received")}
     return _Given(**{**found, **tensors, **splits})
 
 
-def _read_tensor(shape: Sequence[int], dtype: str, nbytes: int) -> _Tensor:
+@functools.lru_cache(maxsize=1024)
+def _read_tensor(shape: tuple[int, ...], dtype: str, nbytes: int) -> _Tensor:
     checked(_Tensor, {"shape": shape, "dtype": dtype, "nbytes": nbytes})
-    tensor = _Tensor(tuple(shape), dtype, nbytes)
+    tensor = _Tensor(shape, dtype, nbytes)
     if not 0 <= tensor.elements * nbytes < LARGEST_NUMBER:
         raise ValueError(f"no tensor has {tensor.elements} elements")
     return tensor

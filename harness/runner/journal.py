@@ -5,10 +5,10 @@ controller all lines are whole, except perhaps the last one. The controller lock
 run lasts; the kernel unlocks it however the controller ends. The first line describes the run and lists the
 tests that it has to run::
 
-    {"schema": 1, "kind": "run", "argv": [...], "options": {...}, "cwd": ..., "tests": [ids], ...}
-    {"schema": 1, "kind": "test", "id": ..., "status": ..., ...}        a TestRecord, see harness/record.py
-    {"schema": 1, "kind": "resume", "argv": [...], "options": {...}, ...}    a later run went on from here
-    {"schema": 1, "kind": "end", "exit_code": ..., "at": ..., "messages": [...]}      the run has ended
+    {"schema": 3, "kind": "run", "argv": [...], "options": {...}, "cwd": ..., "tests": [ids], ...}
+    {"schema": 3, "kind": "test", "id": ..., "status": ..., ...}        a TestRecord, see harness/record.py
+    {"schema": 3, "kind": "resume", "argv": [...], "options": {...}, ...}    a later run went on from here
+    {"schema": 3, "kind": "end", "exit_code": ..., "at": ..., "messages": [...]}      the run has ended
 """
 
 from __future__ import annotations

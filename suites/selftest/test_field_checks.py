@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.field_checks import LARGEST_NUMBER, LARGEST_S, checked
+from harness.field_checks import LARGEST_NUMBER, LARGEST_S, checked, checked_columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,19 @@ ROWS: dict[str, tuple[list[Any], list[Any]]] = {
 
 class CheckedTest(unittest.TestCase):
     """``checked``, field by field."""
+
+    def test_columns(self) -> None:
+        """A list of values of a plain field comes back, if all fit and are as many as is said."""
+        for name, (fine, wrong) in ROWS.items():
+            with self.subTest(name):
+                columns = {name: fine}
+                self.assertIs(checked_columns(Message, columns, len(fine)), columns)
+                for value, length in ((fine, len(fine) + 1), (tuple(fine), len(fine)), (None, 0)):
+                    with self.assertRaises(ValueError):
+                        checked_columns(Message, {name: value}, length)  # type: ignore[dict-item]  # wrong
+            for value in wrong:
+                with self.subTest(name, value=type(value)), self.assertRaises(ValueError):
+                    checked_columns(Message, {name: [*fine, value]}, len(fine) + 1)
 
     def test_rows(self) -> None:
         """A value of a plain field's type comes back, any other raises; other fields are not looked at."""

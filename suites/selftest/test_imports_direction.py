@@ -43,6 +43,7 @@ VALUES = (
         "wire",
         "tracebacks",
         "communication_call",
+        "call_columns",
         "frames",
         "pytest_outcomes",
         "source_digests",

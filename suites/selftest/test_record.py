@@ -83,14 +83,17 @@ class RecordTest(unittest.TestCase):
         self.assertEqual((value["schema"], value["kind"], value["status"]), (record.SCHEMA, "test", "passed"))
 
     def test_shape(self) -> None:
-        """Scripts read these lines: a status is its text, a call has what is not its default."""
+        """Scripts read these lines: a status is its text, calls have what is not their default."""
         call = Call(Signature("all_reduce", "default"), 3, 3, 1.5)
         rank = RankRecord(1, Status.TIMED_OUT, calls=(call,))
         subtest = SubtestRecord("(x=1)", Status.FAILED, "text", (0, 1))
         line = json.loads(record.dumps(TestRecord("a.b", Status.ERROR, ranks=(rank,), subtests=(subtest,))))
         self.assertEqual(line["status"], "error")
         self.assertEqual(line["ranks"][0]["status"], "timed out")
-        self.assertEqual(line["ranks"][0]["calls"], [to_json(call)])
+        self.assertEqual(
+            line["ranks"][0]["calls"], {"signature": [0], "sequence": [3], "number": [3], "started_s": [1.5]}
+        )
+        self.assertEqual(line["signatures"], {"operation": ["all_reduce"], "group": ["default"]})
         expected = {"description": "(x=1)", "status": "failed", "details": "text", "ranks": [0, 1]}
         self.assertEqual(line["subtests"], [expected])
 
@@ -112,6 +115,13 @@ class RecordTest(unittest.TestCase):
         call = Call(Signature("barrier", "0"), 2, 2, 1.0)
         self.assertEqual(record.from_json(value).ranks, (RankRecord(0, Status.PASSED, calls=(call,)),))
 
+    def test_second_schema(self) -> None:
+        """Its calls were objects, each with its signature."""
+        call = Call(Signature("barrier", "0"), 2, 2, 1.0)
+        rank = {"rank": 0, "status": "passed", "calls": [to_json(call)]}
+        value = {"schema": 2, "id": "a", "status": "passed", "ranks": [rank]}
+        self.assertEqual(record.from_json(value).ranks, (RankRecord(0, Status.PASSED, calls=(call,)),))
+
     def test_nonsense(self) -> None:
         """A value that is no record is a ProtocolError."""
         for value in (
@@ -121,6 +131,13 @@ class RecordTest(unittest.TestCase):
             {"id": "a", "status": "passed", "ranks": [{"no_such_field": 1}]},
             {"id": "a", "status": "passed", "ranks": [7]},
             {"id": "a", "status": "passed", "ranks": 7},
+            {"id": "a", "status": "passed", "signatures": {"operation": [7]}},
+            {"id": "a", "status": "passed", "signatures": [7]},
+            {
+                "id": "a",
+                "status": "passed",
+                "ranks": [{"rank": 0, "status": "passed", "calls": {"signature": [0]}}],
+            },
         ):
             with self.assertRaises(ProtocolError, msg=str(value)):
                 record.from_json(value)

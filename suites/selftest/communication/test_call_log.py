@@ -12,9 +12,8 @@ import unittest
 from hypothesis import strategies as st
 
 from harness.communication import call_log
-from harness.communication.arguments import Arguments
-from harness.communication.call_log import OWN_WORK, UNSEEN, CallLog
-from harness.communication.signatures import call_text
+from harness.communication.call_log import CallLog
+from harness.communication.log_entries import OWN_WORK, UNSEEN
 from harness.communication_call import Kind, Signature
 from suites.selftest.properties import given
 
@@ -145,22 +144,6 @@ class LogTest(unittest.TestCase):
             with self.subTest(started=started, ended=ended):
                 FIRST_ENTRY.pack_into(self.memory, FIRST_AT, 4, 0, 1, 1, 0, 1, started, 0.0, ended)
                 self.assertEqual(len(call_log.read(self.memory)), expected)
-
-    def test_signature_that_is_none(self) -> None:
-        """A text that is no signature is an unknown call, and so is one on a group that is unknown."""
-        given = call_text("barrier", Arguments())
-        for text in ("[1, 2", "[1, 2]", "3", given):
-            self.log.begin(self.log.text(text), 0, 1)
-        self.assertEqual({c.signature for c in call_log.read(self.memory)}, {Signature("?")})
-
-    def test_group(self) -> None:
-        """What a call was given and its group are two texts, of which one signature is made."""
-        group = Signature("?", "7", members=(4, 6), backend="gloo")
-        given = self.log.text(call_text("broadcast", Arguments(root=1)))
-        self.log.begin(given, 0, 1, group=self.log.text(group))
-        (call,) = call_log.read(self.memory)
-        expected = Signature("broadcast", "7", members=(4, 6), backend="gloo", root=6)
-        self.assertEqual(call.signature, expected)
 
 
 class MemoryFileTest(unittest.TestCase):

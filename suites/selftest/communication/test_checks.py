@@ -7,6 +7,7 @@ import unittest
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
+from unittest import mock
 
 from harness.communication.call_log import ENTRIES
 from harness.communication.checks import MOST_OF_A_KIND, Check, findings
@@ -127,6 +128,7 @@ class FindingsTest(unittest.TestCase):
             *(send(1, state="ended", **both), receive(0, state="ended", **both), making(1, (0, 1))),
             *(call(state="begun", own_work=True, **both), told),
         )
+        sets_key = call("store.set", kind=Kind.SETTING, key="k")
         some_wrong = 0
         for _ in range(1000):
             same = [replace(draw.choice(drawn), sequence=n) for n in range(1, draw.randrange(2, 4))]
@@ -134,10 +136,22 @@ class FindingsTest(unittest.TestCase):
             if draw.random() < 0.5:
                 at = draw.randrange(len(same))
                 calls[1][at] = replace(draw.choice((same[at], *drawn)), sequence=draw.choice((at + 1, 9)))
+            if draw.random() < 0.5:
+                calls[0].insert(draw.randrange(len(same)), sets_key)
             apart = {r: [replace(c, signature=replace(c.signature)) for c in calls[r]] for r in calls}
             self.assertEqual(findings(calls), findings(apart))
             some_wrong += bool(findings(calls))
         self.assertGreater(some_wrong, 200)
+
+    def test_keys_of_one_rank(self) -> None:
+        """Where one rank alone sets or awaits keys and all else is alike, that is seen at once."""
+        both = ended(members=(0, 1))
+        keys = [call(f"store.{kind.value}", kind=kind, key="k") for kind in (Kind.SETTING, Kind.STORE)]
+        with mock.patch("harness.communication.checks.differences") as compared:
+            self.assertEqual(findings({0: [*keys, both], 1: [both]}), ())
+            compared.assert_not_called()
+            findings({0: [both], 1: [ended(members=(0, 1))]})
+            compared.assert_called_once()
 
     def test_alike(self) -> None:
         """What several ranks did not wait for is one line."""

@@ -14,7 +14,8 @@ import torch.distributed as dist
 
 from harness.communication import value_recorder
 from harness.communication.arguments import Arguments
-from harness.communication.call_log import LOG_BYTES, OWN_WORK, CallLog
+from harness.communication.call_log import LOG_BYTES, CallLog
+from harness.communication.log_entries import OWN_WORK
 from harness.communication.value_recorder import KeptCall, ValueRecorder, is_plain, tensor_of
 from harness.communication.values import NO_PLAIN_TENSOR, STRIDED, TOO_LARGE, WRITTEN, CallValues, read
 from harness.communication_call import Signature
