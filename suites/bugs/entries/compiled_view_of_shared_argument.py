@@ -14,6 +14,8 @@ seen: ^(views|aot|compile|inductor): silently wrong: output #: (values|gradient|
 seen: ^(views|aot|compile|inductor): refused: RuntimeError:
     (shape '[^|]*' is invalid for input of size #|permute|expand|transpose|diagonal|unflatten|split)[^|]*\|
     (?=[^|]*(\w_\(|\] = |out=| [+*-]= ))[^|]*\| [^|;]*(?P<base>y\d)\b[^|;]*, (?P=base)\b
+seen: ^(views|aot|compile|inductor): refused: RuntimeError: The expanded size of the tensor[^|]*\|
+    (?=[^|]*(\w_\(|\] = |out=| [+*-]= ))[^|]*\| [^|;]*(?P<base>y\d)\b[^|;]*, (?P=base)\b
 seen: ^(views|aot|compile|inductor): [^|]*incorrect out shape after application of ViewMeta sequence[^|]*\|
     (?=[^|]*(\w_\(|\] = |out=| [+*-]= ))[^|]*\| [^|;]*(?P<base>y\d)\b[^|;]*, (?P=base)\b
 seen: ^(views|aot|compile|inductor): [^|]*AttributeError: 'NoneType' object has no attribute 'shape'[^|]*\|
