@@ -21,7 +21,8 @@ from harness.communication.difference_text import (
 from harness.communication.matching import (
     CallsByRank,
     Messages,
-    differences,
+    Row,
+    differences_of,
     messages,
     rows,
     unequal_messages,
@@ -70,9 +71,10 @@ def findings(calls: CallsByRank) -> tuple[Finding, ...]:
     """
     if not calls or _all_alike(calls):
         return ()
-    found = [*_arguments(calls), *_told_by_ranks(calls)]
+    matched = rows(calls)
+    found = [*_arguments(matched), *_told_by_ranks(calls)]
     if all(len(mine) < ENTRIES for mine in calls.values()):
-        found += [*_unwaited(calls), *_incomplete(calls), *_made_by_some(calls), *_messages(calls)]
+        found += [*_unwaited(calls), *_incomplete(calls), *_made_by_some(calls, matched), *_messages(calls)]
     return bounded(found)
 
 
@@ -111,8 +113,8 @@ def bounded(found: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(each for check in Check for each in by_check[check][:MOST_OF_A_KIND])
 
 
-def _arguments(calls: CallsByRank) -> Iterator[Finding]:
-    for difference in differences(calls):
+def _arguments(matched: Iterable[Row]) -> Iterator[Finding]:
+    for difference in differences_of(matched):
         if any(call.raised for call in difference.row.calls.values()):
             continue  # so the test has seen it
         said = difference_text(difference)
@@ -161,7 +163,7 @@ def _incomplete(calls: CallsByRank) -> Iterator[Finding]:
         yield Finding(Check.INCOMPLETE, incomplete_text(row, absent), tuple(sorted({*row.calls, *absent})))
 
 
-def _made_by_some(calls: CallsByRank) -> Iterator[Finding]:
+def _made_by_some(calls: CallsByRank, matched: Iterable[Row]) -> Iterator[Finding]:
     """The first group that ``new_group`` made on some ranks of the default group alone.
 
     Groups are named by how many there were before, so that later groups of these ranks do not meet.
@@ -169,7 +171,7 @@ def _made_by_some(calls: CallsByRank) -> Iterator[Finding]:
     """
     every = (c.signature for mine in calls.values() for c in mine)
     world = next((s.members for s in every if s.default and s.members), ())
-    for row in rows(calls):
+    for row in matched:
         s = row.first.signature
         absent = [rank for rank in world if rank not in row.calls]
         if s.kind is not Kind.MAKING or s.default or not s.group.isdigit() or not absent:

@@ -182,7 +182,12 @@ def _part(table: Sequence[int], member: int) -> int | None:
 
 def differences(calls: CallsByRank) -> list[Difference]:
     """All differences between calls that belong together, in the order in which they were made."""
-    found = (difference(row) for row in rows(calls))
+    return differences_of(rows(calls))
+
+
+def differences_of(matched: Iterable[Row]) -> list[Difference]:
+    """All differences within these rows, in their order."""
+    found = (difference(row) for row in matched)
     return [each for each in found if each is not None]
 
 

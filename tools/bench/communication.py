@@ -1,18 +1,21 @@
 """Measures the price of the communication checker: a call, at world size 1, and a run of tests.
 
     python tools/bench/communication.py                 a minute on two cores
-    python tools/bench/communication.py --only all_reduce --rounds 21
+    python tools/bench/communication.py --only all_reduce --rounds 9
     python tools/bench/communication.py --tests c10d.test_work_handles --rounds 5
 
 Without recording, by a recorder that only counts calls (``tools/bench/recorders.py``), and by the checker, in
-turns. A call is in microseconds of processor time of one process, a run of tests in seconds of all processes
-of ``run_tests.py --jobs 1``; the medians of all rounds. Compare differences, not the numbers of two runs.
+turns. A call is in microseconds of processor time of one process: the least of some turns, since load only
+adds, and the median of new processes, since two of a kind differ by microseconds in where their memory is. A
+run of tests is in seconds of all processes of ``run_tests.py --jobs 1``, the least of all rounds. Compare
+differences, not the numbers of two runs.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -33,7 +36,9 @@ OPERATIONS = (
     *("all_reduce", "all_reduce, asynchronous", "all_gather", "all_gather_into_tensor"),
     *("reduce_scatter_tensor", "all_to_all_single", "broadcast", "barrier"),
 )
-ROUNDS, CALLS = 11, 1000
+ROUNDS, CALLS = 5, 1000
+# How often a process is asked for each operation.
+TURNS = 5
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -55,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("--only", action="append", choices=OPERATIONS, help="measure only this; repeatable")
-    add("--rounds", type=int, default=ROUNDS, help=f"turns of each process (default: {ROUNDS})")
+    add("--rounds", type=int, default=ROUNDS, help=f"how often all is started anew (default: {ROUNDS})")
     add("--calls", type=int, default=CALLS, help=f"calls a turn (default: {CALLS})")
     add("--tests", action="append", metavar="NAME", help="measure a run of these tests; repeatable")
     add("--process", choices=RECORDERS, help=argparse.SUPPRESS)
@@ -65,20 +70,26 @@ def _parser() -> argparse.ArgumentParser:
 def measured(operations: Sequence[str], rounds: int, calls: int) -> dict[str, dict[str, list[float]]]:
     """Microseconds a call by operation and by process, a number for each round."""
     found: dict[str, dict[str, list[float]]] = {name: {mode: [] for mode in RECORDERS} for name in operations}
-    with ExitStack() as stack:
-        processes = {mode: stack.enter_context(_started(mode, calls)) for mode in RECORDERS}
-        for name in operations:
-            for _ in range(rounds):
-                for mode, process in processes.items():
-                    found[name][mode].append(_asked(process, name))
-        for process in processes.values():
-            process.communicate()
+    for _ in range(rounds):
+        with ExitStack() as stack:
+            processes = {mode: stack.enter_context(_started(mode, calls)) for mode in RECORDERS}
+            for name in operations:
+                turns = [{mode: _asked(each, name) for mode, each in processes.items()} for _ in range(TURNS)]
+                for mode in RECORDERS:
+                    found[name][mode].append(min(turn[mode] for turn in turns))
+            for process in processes.values():
+                process.communicate()
     return found
 
 
 def _started(mode: str, calls: int) -> subprocess.Popen[str]:
-    command = [sys.executable, __file__, "--process", mode, "--calls", str(calls)]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    command = [*_NOT_RANDOM, sys.executable, __file__, "--process", mode, "--calls", str(calls)]
+    environ = {**os.environ, "PYTHONHASHSEED": "0"}
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ)
+
+
+# What starts a program with its memory at the same addresses each time, where that is there.
+_NOT_RANDOM = ("setarch", "-R") if shutil.which("setarch") else ()
 
 
 def _asked(process: subprocess.Popen[str], operation: str) -> float:
@@ -120,11 +131,11 @@ def _run(names: Sequence[str], recorder: str) -> float:
 
 
 def tests_table(found: Mapping[str, Sequence[float]]) -> Table:
-    """The medians, and by how much each is more than that of the recorder that counts."""
-    medians = {name: statistics.median(numbers) for name, numbers in found.items()}
+    """The least numbers, and by how much each is more than that of the recorder that counts."""
+    least = {name: min(numbers) for name, numbers in found.items()}
     rows = (
-        (name, f"{seconds:.2f} s", f"{100 * (seconds / medians[COUNTING] - 1):+.1f} %")
-        for name, seconds in medians.items()
+        (name, f"{seconds:.2f} s", f"{100 * (seconds / least[COUNTING] - 1):+.1f} %")
+        for name, seconds in least.items()
     )
     return Table(("recorder", "processor time", "beyond counting"), tuple(rows))
 

@@ -147,7 +147,7 @@ class FindingsTest(unittest.TestCase):
         """Where one rank alone sets or awaits keys and all else is alike, that is seen at once."""
         both = ended(members=(0, 1))
         keys = [call(f"store.{kind.value}", kind=kind, key="k") for kind in (Kind.SETTING, Kind.STORE)]
-        with mock.patch("harness.communication.checks.differences") as compared:
+        with mock.patch("harness.communication.checks.differences_of") as compared:
             self.assertEqual(findings({0: [*keys, both], 1: [both]}), ())
             compared.assert_not_called()
             findings({0: [both], 1: [ended(members=(0, 1))]})

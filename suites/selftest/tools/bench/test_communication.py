@@ -20,10 +20,10 @@ class CommunicationBench(unittest.TestCase):
         self.assertEqual(communication.table(rows).rows, (expected,))
 
     def test_table_of_tests(self) -> None:
-        """Medians, as parts of that of the recorder that counts."""
+        """The least numbers, as parts of that of the recorder that counts."""
         found = {"without": [3.0, 1.0, 2.0], "counting": [4.0, 9.0, 4.0], "checker": [5.0, 5.0, 2.0]}
         rows = communication.tests_table(found).rows
-        self.assertEqual([row[2] for row in rows], ["-50.0 %", "+0.0 %", "+25.0 %"])
+        self.assertEqual([row[2] for row in rows], ["-75.0 %", "+0.0 %", "-50.0 %"])
 
     def test_tests(self) -> None:
         """Each round runs the tests with each recorder, every other one in the other order."""
@@ -33,7 +33,7 @@ class CommunicationBench(unittest.TestCase):
         self.assertEqual(found, {"without": [2, 3], "counting": [1, 4], "checker": [0, 5]})
 
     def test_measured(self) -> None:
-        """Every operation has a number from each process in each round."""
+        """Every operation has a number of each kind of process in each round, the least of its turns."""
         found = communication.measured(OPERATIONS, rounds=2, calls=3)
         self.assertEqual(list(found), list(OPERATIONS))
         for by_mode in found.values():
@@ -41,6 +41,32 @@ class CommunicationBench(unittest.TestCase):
                 {mode: len(numbers) for mode, numbers in by_mode.items()}, dict.fromkeys(RECORDERS, 2)
             )
             self.assertTrue(all(number > 0 for numbers in by_mode.values() for number in numbers))
+
+    def test_least(self) -> None:
+        """Processes are asked in turns, and started anew in each round."""
+        told = {mode: iter([5.0, 3.0, *[4.0 + at] * 3] * 2) for at, mode in enumerate(RECORDERS)}
+        started = mock.patch.object(communication, "_started", side_effect=lambda mode, calls: _Process(mode))
+        asked = mock.patch.object(communication, "_asked", side_effect=lambda each, _: next(told[each.mode]))
+        with started as processes, asked:
+            found = communication.measured(["barrier"], rounds=2, calls=3)
+        self.assertEqual(found, {"barrier": {mode: [3.0, 3.0] for mode in RECORDERS}})
+        self.assertEqual(processes.call_count, 2 * len(RECORDERS))
+
+
+class _Process:
+    """Stands in for a process that measures."""
+
+    def __init__(self, mode: str) -> None:
+        self.mode = mode
+
+    def __enter__(self) -> _Process:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def communicate(self) -> None:
+        """Ends at once."""
 
 
 if __name__ == "__main__":
