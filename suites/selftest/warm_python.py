@@ -21,24 +21,11 @@ import unittest
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from harness.system.intra_op_threads import SINGLE_THREADED
+from suites.selftest.warm_server import starts_alike
+
 _SERVER = Path(__file__).with_name("warm_server.py")
 _HEAD = 8  # bytes of a number on the socket
-# What the interpreter or torch reads once, while it starts: with another value than the server's, a command
-# gets a new interpreter.
-_READ_AT_START = (
-    "PYTHON",
-    "LD_",
-    "OMP_",
-    "KMP_",
-    "MKL_",
-    "GOMP_",
-    "TORCH_",
-    "PYTORCH_",
-    "LC_",
-    "LANG",
-    "COVERAGE_",
-)
-_READ_LATER = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
 
 
 def run(
@@ -49,14 +36,16 @@ def run(
     timeout: float,
     merged: bool = True,
     imports: Sequence[str] = (),
+    children: bool = True,
 ) -> subprocess.CompletedProcess[str]:
     """Runs ``python *arguments`` to its end, with nothing on standard input.
 
     Raises ``subprocess.TimeoutExpired`` after ``timeout`` seconds. Standard error goes into ``stdout`` if
-    ``merged``. ``imports`` are modules of torch that have been imported, too; they are the same in all calls
-    of a test module.
+    ``merged``. ``imports`` are modules of torch that have been imported, too. With ``children`` the Python
+    interpreters that the command starts are forks of it: not for tests of what these inherit. Both are the
+    same in all calls of a test module.
     """
-    server = _Server.of_module(imports)
+    server = _Server.of_module(imports, children)
     if not server.can_be(arguments, env):
         return run_new(arguments, cwd=cwd, env=env, timeout=timeout, merged=merged)
     return server.run(arguments, cwd, env, timeout, merged)
@@ -84,13 +73,21 @@ class _Server:
 
     _current: _Server | None = None
 
-    def __init__(self, imports: Sequence[str]) -> None:
-        self.imports = tuple(imports)
+    def __init__(self, imports: Sequence[str], children: bool) -> None:
+        self.imports, self.children = tuple(imports), children
         self._environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        if children:  # servers that fork are started with it
+            self._environ |= SINGLE_THREADED
         self._control, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, str(_SERVER), str(theirs.fileno()), *imports],
+                [
+                    sys.executable,
+                    str(_SERVER),
+                    str(theirs.fileno()),
+                    "children" if children else "",
+                    *imports,
+                ],
                 env=self._environ,
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
@@ -99,12 +96,13 @@ class _Server:
             )
 
     @classmethod
-    def of_module(cls, imports: Sequence[str]) -> _Server:
+    def of_module(cls, imports: Sequence[str], children: bool) -> _Server:
         """Returns the server of the module whose tests run; starts it at the first call."""
         if cls._current is None:
-            cls._current = cls(imports)
+            cls._current = cls(imports, children)
             unittest.addModuleCleanup(cls._current.close)
-        assert cls._current.imports == tuple(imports), "a test module has one server"
+        asked = (cls._current.imports, cls._current.children)
+        assert asked == (tuple(imports), children), "a test module has one server"
         return cls._current
 
     def close(self) -> None:
@@ -117,10 +115,9 @@ class _Server:
         """Whether a fork of the server is what a new interpreter would be: the same options and variables."""
         if arguments[0].startswith("-") and arguments[0] not in ("-m", "-c"):
             return False
-        if Path(arguments[0]).name == "run_tests.py":  # imports no torch
+        if Path(arguments[0]).name == "run_tests.py" and not self.children:  # imports no torch itself
             return False
-        names = {name for name in (*env, *self._environ) if name.startswith(_READ_AT_START)}
-        return all(env.get(name) == self._environ.get(name) for name in names.difference(_READ_LATER))
+        return starts_alike(env, self._environ)
 
     def run(
         self, arguments: Sequence[str], cwd: Path, env: Mapping[str, str], timeout: float, merged: bool

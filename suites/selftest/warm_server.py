@@ -4,24 +4,62 @@ It imports nothing of the tree, so that each fork imports harness for itself. A 
 then what a new interpreter would be that has imported torch: the command runs as ``__main__``, and the
 process ends by the end of this script, with the exit code, the threads and the ``atexit`` functions of any.
 It only does not take torch apart then, which takes an interpreter half a second.
+
+With ``children`` as its second argument, the Python interpreters that a command starts are forks of it, with
+the modules that the server had and none that the command has imported. What the command has changed in torch
+and in the standard library stays.
 """
 
 from __future__ import annotations
 
 import atexit
+import contextlib
+import faulthandler
+import fcntl
 import gc
 import importlib
 import importlib.machinery
+import inspect
 import io
 import json
 import os
+import random
 import runpy
+import signal
 import socket
+import subprocess
 import sys
+import threading
+import traceback
 import types
-from typing import Any
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
 
 _HEAD = 8  # bytes of a request's length before it
+# What the interpreter or torch reads once, while it starts: with another value than the server's, a command
+# gets a new interpreter.
+_READ_AT_START = (
+    "PYTHON",
+    "LD_",
+    "OMP_",
+    "KMP_",
+    "MKL_",
+    "GOMP_",
+    "TORCH_",
+    "PYTORCH_",
+    "LC_",
+    "LANG",
+    "COVERAGE_",
+)
+_READ_LATER = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "MKL_NUM_THREADS")
+_PATH = sys.path[1:]  # without the directory of this script
+
+
+def starts_alike(environ: Mapping[str, str], other: Mapping[str, str]) -> bool:
+    """Whether an interpreter that imports torch starts in the same way with both environments."""
+    names = {name for name in (*environ, *other) if name.startswith(_READ_AT_START)}
+    return all(environ.get(name) == other.get(name) for name in names.difference(_READ_LATER))
 
 
 def serve(control: socket.socket) -> dict[str, Any] | None:
@@ -55,7 +93,7 @@ def become(request: dict[str, Any]) -> None:
     added = request["environ"].get("PYTHONPATH")
     # The interpreter makes these absolute by the directory in which it starts.
     paths = [os.path.abspath(each) for each in added.split(os.pathsep)] if added else []
-    sys.path[:] = [*paths, *sys.path[1:]]
+    sys.path[:] = [*paths, *_PATH]
     importlib.invalidate_caches()
     main = sys.modules["__main__"] = types.ModuleType("__main__")
     vars(main)["__builtins__"] = __builtins__
@@ -104,14 +142,176 @@ class Leaving:
         self.code = 0
 
 
+class Children:
+    """Forks in place of the new interpreters that a command starts by ``subprocess``."""
+
+    def __init__(self) -> None:
+        """Notes what a new interpreter has, before the command runs."""
+        self._started = dict(os.environ)
+        self._packages = {name.partition(".")[0] for name in sys.modules} | sys.stdlib_module_names
+        self._filters = warnings.filters[:]
+        self._hooks = (sys.excepthook, threading.excepthook, warnings.showwarning)
+        self._finders = sys.meta_path[:], sys.path_hooks[:]
+        self._execute: Callable[..., None] = subprocess.Popen._execute_child  # type: ignore[attr-defined]
+        self._signature = inspect.signature(self._execute)
+        self._kept: list[Any] = []
+
+    def take_over(self) -> None:
+        """Makes ``subprocess.Popen`` start them."""
+        children = self
+
+        def execute_child(popen: Any, *given: Any) -> None:
+            asked = children._signature.bind(popen, *given).arguments
+            words = children._words(asked)
+            if words is None:
+                children._execute(popen, *given)
+                return
+            for stream in (sys.stdout, sys.stderr):
+                with contextlib.suppress(Exception):
+                    stream.flush()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns beside threads
+                pid = os.fork()
+            if pid == 0:
+                children._become(asked, words)
+            popen.pid, popen._child_created = pid, True
+            ends = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
+            popen._close_pipe_fds(*(asked[name] for name in ends))
+
+        subprocess.Popen._execute_child = execute_child  # type: ignore[attr-defined]  # what all its ways call
+
+    def _words(self, asked: Mapping[str, Any]) -> list[str] | None:
+        """The interpreter's arguments behind its options, where a fork is the same; else None."""
+        words = asked["args"]
+        if isinstance(words, str) or asked["shell"] or [*words][:1] != [sys.executable]:
+            return None
+        plain = ("preexec_fn", "gid", "gids", "uid")
+        if any(asked[name] is not None for name in plain) or asked["umask"] >= 0:
+            return None
+        options = [*subprocess._args_from_interpreter_flags(), "-u"]  # type: ignore[attr-defined]
+        rest = [*words][1:]
+        while rest and rest[0] in options:
+            del rest[0]
+        environ = os.environ if asked["env"] is None else asked["env"]
+        threads = len(os.listdir("/proc/self/task"))
+        if not (starts_alike(environ, self._started) and threads == len(sys._current_frames())):
+            return None
+        if not rest or not (rest[0] in ("-c", "-m") or rest[0].endswith(".py")):
+            return None
+        return rest
+
+    def _become(self, asked: Mapping[str, Any], words: list[str]) -> NoReturn:
+        """Makes this fork what a new interpreter is, runs the command and leaves.
+
+        It runs on the frames of the process that it was: all that these hold stays as it is, and is never
+        closed.
+        """
+        code = 1
+        try:
+            self._kept.append((dict(sys.modules), sys.stdin, sys.stdout, sys.stderr))
+            gc.freeze()
+            gc.enable()
+            self._forget()
+            _take_descriptors(asked)
+            if asked["start_new_session"]:
+                os.setsid()
+            elif asked.get("process_group", -1) >= 0:
+                os.setpgid(0, asked["process_group"])
+            environ = {**(os.environ if asked["env"] is None else asked["env"])}
+            _open_streams("PYTHONUNBUFFERED" in environ or "-u" in [*asked["args"]][: -len(words)])
+            cwd = os.getcwd() if asked["cwd"] is None else os.fspath(asked["cwd"])
+            code = _ends_with({"arguments": words, "cwd": cwd, "environ": environ})
+        except BaseException:  # noqa: BLE001 - no frame of the process that it was may see it
+            os.write(2, traceback.format_exc().encode())
+        finally:
+            os._exit(code)
+
+    def _forget(self) -> None:
+        """Gives up what the command has imported and set."""
+        for name in [*sys.modules]:
+            if name.partition(".")[0] not in self._packages:
+                del sys.modules[name]
+        sys.meta_path[:], sys.path_hooks[:] = self._finders
+        sys.path_importer_cache.clear()
+        sys.excepthook, threading.excepthook, warnings.showwarning = self._hooks
+        warnings.filters[:] = self._filters  # type: ignore[index]  # a list, which typeshed calls a sequence
+        warnings._filters_mutated() if hasattr(warnings, "_filters_mutated") else None
+        atexit._clear()
+        random.seed()
+        sys.settrace(None)
+        sys.setprofile(None)
+        signal.set_wakeup_fd(-1)
+        faulthandler.disable()
+        faulthandler.cancel_dump_traceback_later()
+        for number in signal.valid_signals():
+            with contextlib.suppress(ValueError, OSError, RuntimeError):
+                faulthandler.unregister(number)
+            if callable(signal.getsignal(number)):
+                signal.signal(
+                    number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+                )
+
+
+def _take_descriptors(asked: Mapping[str, Any]) -> None:
+    """Leaves the standard streams that were asked for and the descriptors that are passed on."""
+    given = [asked[name] for name in ("p2cread", "c2pwrite", "errwrite")]
+    high = [None if number == -1 else fcntl.fcntl(number, fcntl.F_DUPFD, 64) for number in given]
+    for number, source in enumerate(high):
+        if source is not None:
+            os.dup2(source, number)
+    passed = {0, 1, 2, *asked["pass_fds"]}
+    for number in map(int, os.listdir("/proc/self/fd")):
+        with contextlib.suppress(OSError):
+            if number in passed:
+                os.set_inheritable(number, True)
+            elif asked["close_fds"] or not os.get_inheritable(number):
+                os.close(number)
+
+
+def _open_streams(unbuffered: bool) -> None:
+    """Makes Python's standard streams anew, on the descriptors as they are now."""
+    vars(sys)["stdin"] = vars(sys)["__stdin__"] = os.fdopen(0, closefd=False)
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        stream = io.TextIOWrapper(
+            os.fdopen(number, "wb", 0 if unbuffered else -1, closefd=False),
+            errors="backslashreplace" if number == 2 else "strict",
+            line_buffering=number == 2 or os.isatty(number),
+            write_through=unbuffered,
+        )
+        vars(sys)[name] = vars(sys)[f"__{name}__"] = stream
+
+
+def _ends_with(request: dict[str, Any]) -> int:
+    """Runs a command to its end, and returns its exit code."""
+    code = 0
+    try:
+        become(request)
+    except SystemExit as end:
+        if end.code is not None and not isinstance(end.code, int):
+            print(end.code, file=sys.stderr)
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException as error:  # noqa: BLE001 - as the interpreter does at the end of __main__
+        sys.excepthook(type(error), error, error.__traceback__)
+        code = 130 if isinstance(error, KeyboardInterrupt) else 1
+    threading._shutdown()  # type: ignore[attr-defined]  # what the interpreter calls
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    return code & 0xFF
+
+
 if __name__ == "__main__":
     leaving = Leaving()
     atexit.register(leaving)  # before torch, and so after all others
     gc.disable()
-    for name in ("torch", *sys.argv[2:]):
+    forking, *names = sys.argv[2:]
+    for name in ("torch", *names):
         importlib.import_module(name)
     gc.freeze()  # else each fork would look through all of torch at its end
     gc.enable()
     asked = serve(socket.socket(fileno=int(sys.argv[1])))
     if asked is not None:
+        if forking == "children":
+            Children().take_over()
         leaving.run(asked)

@@ -165,6 +165,8 @@ def setUpModule() -> None:
 class RowsCase(PytestCase):
     """Base class of tests that write a module and compare its ranks with a new process."""
 
+    warm = False
+
     def write_module(self, rows: tuple[Row, ...], body: str = MODULE) -> None:
         """Writes the module with its rows, and what a new process sees that imports it."""
         listed = f"ROWS = {[tuple(row) for row in rows]!r}\n"
@@ -182,6 +184,7 @@ class RowsCase(PytestCase):
             env=runs.environ(self.project, PYTHONPATH=str(TREE), **variables),
             timeout=runs.PATIENCE_S,
             imports=OF_TORCH,
+            children=False,
         )
         self.assertEqual(run.returncode, code, run.stdout)
         return run.stdout

@@ -121,6 +121,7 @@ class NewProcessTest(unittest.TestCase):
             cwd=self.directory,
             env=runs.environ(self.directory, PYTHONPATH=str(TREE)),
             timeout=runs.PATIENCE_S,
+            children=False,
         )
         self.assertEqual(run.returncode, 0, run.stdout)
         self.assertRegex(run.stdout, rf"{tests} passed|Ran {tests} test")

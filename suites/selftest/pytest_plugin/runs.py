@@ -62,10 +62,11 @@ class Finished:
 class PytestCase(unittest.TestCase):
     """Base class of tests with a project of their own and runs of pytest over it.
 
-    Where ``warm``, torch has been imported before pytest starts: not for tests of how it starts.
+    Where ``warm``, torch has been imported before pytest and its workers start: not for tests of how these
+    start.
     """
 
-    warm: ClassVar[bool] = False
+    warm: ClassVar[bool] = True
 
     def setUp(self) -> None:
         """Makes an empty project, and beside it the metadata by which pytest finds the plugin."""

@@ -283,7 +283,6 @@ def pytest_terminal_summary(terminalreporter):
 class FunctionTest(PytestCase):
     """Functions with the mark in real runs."""
 
-    warm = True
     maxDiff = None
 
     def test_outcomes(self) -> None:

@@ -59,8 +59,6 @@ class T(MultiProcessTestCase):
 class OutcomesTest(PytestCase):
     """What pytest shows of tests on ranks."""
 
-    warm = True
-
     def test_report(self) -> None:
         """Outcomes are pytest's; text, sections, warnings, summary, properties and command stand once."""
         self.write("test_it.py", TESTS)
@@ -178,6 +176,8 @@ def wait_for_end(pid: int) -> None:
 
 class StartTest(PytestCase):
     """What ranks inherit of pytest and of fixtures, and when their server is started."""
+
+    warm = False
 
     def test_clean(self) -> None:
         """Neither fixtures' patches and groups nor pytest's handlers, filters and hooks act in ranks.
@@ -303,6 +303,8 @@ class StartTest(PytestCase):
 class GarbageTest(PytestCase):
     """What becomes of the garbage collector."""
 
+    warm = False
+
     def test_drop_in(self) -> None:
         """While files are imported there are no collections; for tests there are, without what was imported.
 
@@ -351,8 +353,6 @@ class GarbageTest(PytestCase):
 class CommunicationTest(PytestCase):
     """A warning about the communication of a test's ranks."""
 
-    warm = True
-
     def test_warning(self) -> None:
         """It is in the summary of warnings once, at the test, and fails it where warnings are errors."""
         self.write(
@@ -384,6 +384,8 @@ class CommunicationTest(PytestCase):
 
 class UnusedTest(PytestCase):
     """The plugin in projects that do not use the harness."""
+
+    warm = False
 
     def test_no_effect(self) -> None:
         """A CI system's shard, options of the same names and a wrong variable of ours change nothing."""

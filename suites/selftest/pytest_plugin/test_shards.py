@@ -62,8 +62,6 @@ class WantedTest(unittest.TestCase):
 class RunsTest(PytestCase):
     """Shards of real runs."""
 
-    warm = True
-
     def ids(self, *arguments: str, **variables: str) -> list[str]:
         """Returns the collected ids."""
         return self.collected(*arguments, **variables).ids

@@ -73,8 +73,6 @@ NAMES = ("plain", "mark", "two_marks", "two_marks_turned", "caught", "quiet", "t
 class FiltersTest(PytestCase):
     """Marks, settings and ``-W``, each in all kinds of tests."""
 
-    warm = True
-
     def failed(self, *arguments: str) -> dict[str, list[str]]:
         """Runs the bodies and returns the names of those that failed, by class."""
         run = self.pytest("-rfE", "--tb=no", *arguments)

@@ -9,6 +9,7 @@ import unittest
 from dataclasses import dataclass
 from pathlib import Path
 
+from suites.selftest import warm_python
 from suites.selftest.runner import runs
 from suites.selftest.runner.runs import PATIENCE_S
 
@@ -65,8 +66,15 @@ class ScriptCase(unittest.TestCase):
         return Finished(process.returncode, out, err)
 
     def play(self, *argv: str, **variables: str) -> Finished:
-        """Runs to the end in the test's directory."""
-        return self.finish(self.start(*argv, **variables))
+        """Runs to the end in the test's directory, as forks of an interpreter that has torch."""
+        done = warm_python.run(
+            ("-m", "harness.run", *argv),
+            cwd=self.directory,
+            env=runs.environ(self.directory, PYTHONPATH=str(TREE), **variables),
+            timeout=PATIENCE_S,
+            merged=False,
+        )
+        return Finished(done.returncode, done.stdout, done.stderr)
 
 
 def _close(process: subprocess.Popen[str]) -> None:
