@@ -154,7 +154,8 @@ class RankFunction(DistributedTestBase):
         return requirements_of(self, _METHOD)
 
     def _imports_of_ranks(self) -> list[str]:
-        return [*super()._imports_of_ranks(), *self._imported_before, self._target["module"][0]]
+        group = ["torch.distributed"] if self._mark.backend is not None else []  # of ``init_process_group``
+        return [*super()._imports_of_ranks(), *self._imported_before, self._target["module"][0], *group]
 
     def _run_arguments(self, world_size: int) -> dict[str, Any]:
         return {"target": self._target}

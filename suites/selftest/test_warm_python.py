@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from suites.selftest import warm_python
 
+TREE = Path(__file__).resolve().parents[2]
 # What a program sees of how it was started.
 PROGRAM = """
 import atexit, os, pickle, signal, sys, threading
@@ -29,6 +31,23 @@ print(sorted(name for name in sys.modules if name.split(".")[0] in ("harness", "
 print(sorted(os.listdir("/proc/self/fd"))[:3], len(os.listdir("/proc/self/fd")), len(threading.enumerate()))
 print("on standard error", file=sys.stderr)
 threading.Thread(target=lambda: print("of a thread")).start()
+"""
+# Starts an interpreter, after it has changed what a new one does not have.
+STARTS = """
+import atexit, json, logging, signal, subprocess, sys, unittest, wave
+import harness
+atexit.register(print, "of the parent")
+signal.signal(signal.SIGTERM, lambda *_: None)
+sys.path.append("/of/the/parent")
+print("not written yet", end=" ")
+left = open("left", "w")
+left.write("once")
+with open("/dev/null") as more:
+    words = [sys.executable, *sys.argv[1:]]
+    done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+print(json.dumps([done.returncode, done.stdout, done.stderr]))
+left.close()
+print(open("left").read())
 """
 ENDS = {
     "pass": 0,
@@ -80,6 +99,32 @@ class RunTest(unittest.TestCase):
         for program, code in ENDS.items():
             with self.subTest(program):
                 self.assertEqual(self.warm(program).returncode, code)
+
+    def test_children_as_new(self) -> None:
+        """An interpreter that a program starts sees what it sees where the program is a new interpreter."""
+        environ = {**self.environ, "PYTHONPATH": str(TREE)}
+        for arguments in (("program.py", "-x", "y"), ("-m", "program", "-x"), ("-c", PROGRAM, "-x")):
+            with self.subTest(arguments[0]):
+                given = ("-c", STARTS, *arguments)
+                new = warm_python.run_new(given, cwd=self.directory, env=environ, timeout=300)
+                warm = warm_python.run(given, cwd=self.directory, env=environ, timeout=300)
+                self.assertEqual((new.returncode, new.stdout), (0, warm.stdout))
+        self.assertEqual(self.child("import sys; print('torch' in sys.modules)")[1], "True\n")
+
+    def test_ends_of_children(self) -> None:
+        """The exit code is the program's, or the signal's."""
+        for program, code in ENDS.items():
+            with self.subTest(program):
+                if "SimpleNamespace" not in program:
+                    self.assertEqual(self.child(program)[0], code)
+
+    def child(self, program: str) -> tuple[int, str, str]:
+        """How a program's text ends and what it prints where another program starts it."""
+        given = ("-c", STARTS, "-c", program)
+        environ = {**self.environ, "PYTHONPATH": str(TREE)}
+        run = warm_python.run(given, cwd=self.directory, env=environ, timeout=300)
+        code, out, err = json.loads(run.stdout.splitlines()[0].removeprefix("not written yet "))
+        return code, out, err
 
     def test_torch_is_there(self) -> None:
         """Unlike a new interpreter it has torch; unless that would read another variable or option."""

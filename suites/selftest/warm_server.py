@@ -270,10 +270,13 @@ def _take_descriptors(asked: Mapping[str, Any]) -> None:
 
 def _open_streams(unbuffered: bool) -> None:
     """Makes Python's standard streams anew, on the descriptors as they are now."""
-    vars(sys)["stdin"] = vars(sys)["__stdin__"] = os.fdopen(0, closefd=False)
+    assert sys.__stdout__ is not None
+    encoding = sys.__stdout__.encoding
+    vars(sys)["stdin"] = vars(sys)["__stdin__"] = os.fdopen(0, encoding=encoding, closefd=False)
     for number, name in ((1, "stdout"), (2, "stderr")):
         stream = io.TextIOWrapper(
             os.fdopen(number, "wb", 0 if unbuffered else -1, closefd=False),
+            encoding=encoding,
             errors="backslashreplace" if number == 2 else "strict",
             line_buffering=number == 2 or os.isatty(number),
             write_through=unbuffered,

@@ -244,6 +244,31 @@ class StartTest(PytestCase):
             for text in ("logged in a rank", "warned in a rank", "ZeroDivisionError"):
                 self.assertIn(text, shown)
 
+    def test_torch_is_imported_once(self) -> None:
+        """A file that imports no torch has ranks with a process group, for which their server imports it."""
+        self.write(
+            "test_it.py",
+            """
+            import os, sys
+            import pytest
+
+            class Noting:
+                def find_spec(self, name, *more):
+                    if name == "torch":
+                        with open("imports", "a") as file:
+                            print(os.getpid(), file=file)
+
+            sys.meta_path.insert(0, Noting())
+
+            @pytest.mark.ranks(2)
+            def test_group(rank_context): pass
+            """,
+            head="",
+        )
+        run = self.pytest()
+        self.assertEqual(run.counts, {"passed": 1}, run.out)
+        self.assertEqual(len((self.project / "imports").read_text().split()), 1)
+
     def test_server_only_if_needed(self) -> None:
         """A server is started before the first fixture, and not for tests that marks skip."""
         self.write(
