@@ -45,7 +45,7 @@ def run(
     interpreters that the command starts are forks of it: not for tests of what these inherit. Both are the
     same in all calls of a test module.
     """
-    server = _Server.of_module(imports, children)
+    server = _Server.of_module(imports, children, env)
     if not server.can_be(arguments, env):
         return run_new(arguments, cwd=cwd, env=env, timeout=timeout, merged=merged)
     return server.run(arguments, cwd, env, timeout, merged)
@@ -73,9 +73,9 @@ class _Server:
 
     _current: _Server | None = None
 
-    def __init__(self, imports: Sequence[str], children: bool) -> None:
+    def __init__(self, imports: Sequence[str], children: bool, env: Mapping[str, str]) -> None:
         self.imports, self.children = tuple(imports), children
-        self._environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        self._environ = {name: value for name, value in env.items() if name != "PYTHONPATH"}
         if children:  # servers that fork are started with it
             self._environ |= SINGLE_THREADED
         self._control, theirs = socket.socketpair()
@@ -96,10 +96,11 @@ class _Server:
             )
 
     @classmethod
-    def of_module(cls, imports: Sequence[str], children: bool) -> _Server:
-        """Returns the server of the module whose tests run; starts it at the first call."""
+    def of_module(cls, imports: Sequence[str], children: bool, env: Mapping[str, str]) -> _Server:
+        """Returns the server of the module whose tests run; starts it at the first call, for whose variables
+        it is."""
         if cls._current is None:
-            cls._current = cls(imports, children)
+            cls._current = cls(imports, children, env)
             unittest.addModuleCleanup(cls._current.close)
         asked = (cls._current.imports, cls._current.children)
         assert asked == (tuple(imports), children), "a test module has one server"

@@ -34,6 +34,7 @@ import traceback
 import types
 import warnings
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, NoReturn
 
 _HEAD = 8  # bytes of a request's length before it
@@ -52,7 +53,7 @@ _READ_AT_START = (
     "LANG",
     "COVERAGE_",
 )
-_READ_LATER = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "MKL_NUM_THREADS")
+_READ_LATER = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "MKL_NUM_THREADS", "TORCH_NCCL_ASYNC_ERROR_HANDLING")
 _PATH = sys.path[1:]  # without the directory of this script
 
 
@@ -193,8 +194,7 @@ class Children:
         while rest and rest[0] in options:
             del rest[0]
         environ = os.environ if asked["env"] is None else asked["env"]
-        threads = len(os.listdir("/proc/self/task"))
-        if not (starts_alike(environ, self._started) and threads == len(sys._current_frames())):
+        if not (starts_alike(environ, self._started) and _forks_safely()):
             return None
         if not rest or not (rest[0] in ("-c", "-m") or rest[0].endswith(".py")):
             return None
@@ -250,6 +250,12 @@ class Children:
                 signal.signal(
                     number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
                 )
+
+
+def _forks_safely() -> bool:
+    """Whether this process has no threads but Python's and those of a TCPStore."""
+    names = [Path(f"/proc/self/task/{each}/comm").read_text() for each in os.listdir("/proc/self/task")]
+    return len([name for name in names if not name.startswith("pt_tcpstore")]) == len(sys._current_frames())
 
 
 def _take_descriptors(asked: Mapping[str, Any]) -> None:

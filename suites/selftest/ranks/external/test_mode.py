@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import unittest
+from pathlib import Path
 from typing import ClassVar
 
+from suites.selftest import warm_python
 from suites.selftest.ranks.external.jobs import BODIES, LONG_S, ROOT, Job
 
 LIVING = (
@@ -219,15 +220,13 @@ class TorchrunTest(unittest.TestCase):
 
     def torchrun(self, *names: str, **environ: str) -> subprocess.CompletedProcess[str]:
         """Runs tests of ``BODIES`` on two ranks, by unittest."""
-        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-        return subprocess.run(
+        command = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+        return warm_python.run(
             [*command, "-m", "unittest", *(f"{BODIES}.{name}" for name in names)],
             env={**os.environ, "HARNESS_LAUNCHER": "external", "OMP_NUM_THREADS": "1", **environ},
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
+            cwd=Path(ROOT),
             timeout=LONG_S,
-            check=False,
+            merged=False,
         )
 
     def test_verdicts(self) -> None:
