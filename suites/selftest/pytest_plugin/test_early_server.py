@@ -10,6 +10,8 @@ from suites.selftest.pytest_plugin.runs import PytestCase
 class LaterTest(PytestCase):
     """A server that replaces one that died during a test."""
 
+    warm = False
+
     def test_replaced_in_a_test(self) -> None:
         """It is a new interpreter, to which neither fixtures nor pytest's handlers have done anything."""
         self.write(
