@@ -1,4 +1,4 @@
-"""An argument gets the sizes of another argument, when its own are changed and the other is returned.
+r"""An argument gets the sizes of another argument, when its own are changed and the other is returned.
 
 kind: silently wrong
 expected: The first argument has the shape (1, 4) after the call, as in eager.
@@ -10,6 +10,9 @@ fuzzer: aot.test_view_programs
 upstream: none found
 who: Whoever builds a compiler on aot_function that keeps writes in the graph.
 seen: ^(aot|views): silently wrong: (argument|input) #.*(shape|stride).*input_mutations=True
+seen: ^(aot|views): silently wrong: input # \(\w\): (requires_grad|values)[^|]*after the call[^|]*\|
+    [^|]*\b(?P<own>[abc])\.(unsqueeze_|squeeze_|t_|transpose_)\([^|]*return [^|]*\b(?!(?P=own))[abc]\b[^|]*\|
+    [^|]*\|.*input_mutations=True
 """
 
 import torch

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import torch
 import torch.distributed as dist
+from hypothesis.strategies import SearchStrategy
 
 from harness import RankError, Status, TestOutcome
 from harness.errors import RankTestError
-from harness.fuzzing import Program, ProgramTestCase, fuzz, programs
+from harness.fuzzing import GLOO, Program, ProgramTestCase, fuzz, programs
+from harness.fuzzing.program import OBJECTS
 
 #: What torch calls on a group, by the name that the backend has for it.
 CALLS = {
@@ -136,6 +139,12 @@ class Dies(AroundGloo):
         os._exit(3)
 
 
+def of_tensors(world_size: int) -> SearchStrategy[Program]:
+    """Programs without objects, which are exchanged by collectives of tensors and would show their faults."""
+    kinds = tuple(kind for kind in GLOO.kinds if kind not in OBJECTS)
+    return programs(world_size, backend=replace(GLOO, kinds=kinds))
+
+
 class Planted(ProgramTestCase):
     """A case on three ranks and the backend of class ``make``."""
 
@@ -157,7 +166,7 @@ class Planted(ProgramTestCase):
         dist.Backend.register_backend("planted", cls.make, devices=["cpu"])
         super()._init_pg(rank, world_size, rdvz_file)
 
-    @fuzz(examples=200)
+    @fuzz(examples=200, strategy=of_tensors)
     def test_programs(self, program: Program) -> None:
         """Runs two hundred programs."""
         self.run_program(program)
@@ -283,6 +292,11 @@ class ReversesObjectsTest(Planted):
             real(outputs, inputs and inputs[::-1], *args, **kwargs)
 
         dist.scatter_object_list = reversed_list
+
+    @fuzz(examples=200)
+    def test_programs(self, program: Program) -> None:
+        """Runs two hundred programs, of objects too."""
+        self.run_program(program)
 
 
 class TiresOfGroupsTest(Planted):
