@@ -96,7 +96,7 @@ class Fsdp1DetailsTest(FsdpTestCase):
             ]
             rows = self.batches[2].of(self.rank).inputs
             with self.subTest(strategy):
-                for number in range(3):
+                for number in range(2):
                     with torch.no_grad():
                         self.assertEqual(sharded.eval()(rows), self.plain(rows), **ROUNDED)
                     if strategy is not ShardingStrategy.SHARD_GRAD_OP:
@@ -108,17 +108,15 @@ class Fsdp1DetailsTest(FsdpTestCase):
                         optimizer.step()
 
     def test_gradients_add_up(self):
-        """Those of steps that are all reduced, and after them those of one that is not."""
-        for strategy in STRATEGIES:
-            sharded = self.wrapped(sharding_strategy=strategy)
-            self.zero(sharded)
-            self.backward(sharded, 0)
-            self.backward(sharded, 1)
-            with sharded.no_sync():
-                self.backward(sharded, 2)
-            self.backward(sharded, 0)
-            with self.subTest(strategy):
-                self.check_gradients(sharded, whole=strategy is ShardingStrategy.NO_SHARD)
+        """Those of steps that are reduced, and between them those of one that is not."""
+        sharded = self.wrapped()
+        self.zero(sharded)
+        self.backward(sharded, 0)
+        self.backward(sharded, 1)
+        with sharded.no_sync():
+            self.backward(sharded, 2)
+        self.backward(sharded, 0)
+        self.check_gradients(sharded)
 
     def test_buffers_by_precision(self):
         """Cast at the first forward, in a state as they were; those of classes that are left out stay."""

@@ -240,27 +240,6 @@ class Fsdp1OptionsTest(FsdpTestCase):
                 self.assertEqual(sharded.clip_grad_norm_(0.05, norm_type), expected, **ROUNDED)
                 self.check_gradients(sharded)
 
-    def test_states(self):
-        """States of each type are loaded again; the types are what they were after the region."""
-        sharded = self.wrapped()
-        rows = self.batches[0].of(self.rank).inputs
-        for kind in (StateDictType.FULL_STATE_DICT, StateDictType.SHARDED_STATE_DICT):
-            other = self.fsdp1(Net(), Block)
-            with self.subTest(kind=kind.name):
-                with FSDP.state_dict_type(sharded, kind), FSDP.state_dict_type(other, kind):
-                    state = sharded.state_dict()
-                    self.assertEqual(list(state), list(self.plain.state_dict()))
-                    if kind is StateDictType.FULL_STATE_DICT:
-                        self.assertEqual(state, self.plain.state_dict())
-                    other.load_state_dict(state)
-                self.assertEqual(other(rows), self.plain(rows), **ROUNDED)
-        default = FSDP.get_state_dict_type(sharded)
-        with FSDP.state_dict_type(sharded, StateDictType.LOCAL_STATE_DICT):
-            self.assertEqual(
-                FSDP.get_state_dict_type(sharded).state_dict_type, StateDictType.LOCAL_STATE_DICT
-            )
-        self.assertEqual(FSDP.get_state_dict_type(sharded), default)
-
     def test_states_of_an_optimizer(self):
         """Taken as a whole from one sharded model and loaded into another, it has the same next step."""
         sharded, other = self.wrapped(), self.wrapped(nested=False)

@@ -124,7 +124,7 @@ class Fsdp1StatesTest(FsdpTestCase):
         """Whole everywhere, on rank 0 alone, or in shards: its parts, its buffers, and where it lies."""
         for use_orig_params in (True, False):
             sharded, _ = self.wrapped(use_orig_params=use_orig_params)
-            expected = self.plain.state_dict()
+            expected, default = self.plain.state_dict(), FSDP.get_state_dict_type(sharded)
             for kind, config, mine in (
                 (FULL, FullStateDictConfig(), True),
                 (FULL, FullStateDictConfig(rank0_only=True), self.rank == 0),
@@ -136,6 +136,7 @@ class Fsdp1StatesTest(FsdpTestCase):
                         self.assertEqual(FSDP.get_state_dict_type(sharded).state_dict_config, config)
                         state = sharded.state_dict()
                         prefixed = sharded.state_dict(prefix="of.")
+                    self.assertEqual(FSDP.get_state_dict_type(sharded), default)
                     self.assertEqual(list(state), list(expected) if mine else [])
                     self.assertEqual(list(prefixed), [f"of.{name}" for name in state])
                     found = {name: whole(value) for name, value in state.items()}
@@ -221,7 +222,6 @@ class Fsdp1StatesTest(FsdpTestCase):
                 FullOptimStateDictConfig(offload_to_cpu=False, rank0_only=True),
                 self.rank == 0,
             ),
-            (SHARDED, ShardedStateDictConfig(), ShardedOptimStateDictConfig(), True),
             (SHARDED, ShardedStateDictConfig(True), ShardedOptimStateDictConfig(offload_to_cpu=True), True),
         ):
             sharded, optimizer = self.wrapped(self.first)
