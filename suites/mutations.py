@@ -120,4 +120,41 @@ EQUIVALENT: dict[str, str] = {
     "self.flat_param._shared_param_infos => reversed(list(self.flat_param._shared_param_infos))": (
         "attributes are deleted, each by itself, in whatever order"
     ),
+    "torch/distributed/algorithms/ddp_comm_hooks/powerSGD_hook.py PowerSGDState.__init__: "
+    "max(1, compression_stats_logging_frequency) => max(compression_stats_logging_frequency, 1)": (
+        "the larger of two numbers is the same in either order"
+    ),
+    "torch/distributed/distributed_c10d.py _use_torchcomms_enabled: "
+    "return _TORCHCOMM_AVAILABLE and dist_config.use_torchcomms => return None": (
+        "callers only ask whether it is true, which it is not without torchcomms"
+    ),
+    "torch/distributed/distributed_c10d.py reduce: "
+    "_canonicalize_group_rank(group, dst, group_dst, return_global=False) => "
+    "_canonicalize_group_rank(group, dst, group_dst)": ("it is the default"),
+    "torch/distributed/distributed_c10d.py gather_object: "
+    "enumerate(output_tensors) => reversed(list(enumerate(output_tensors)))": (
+        "each place of the list is filled for itself"
+    ),
+    "torch/distributed/distributed_c10d.py _tensor_to_object: "
+    "get_debug_level() == DebugLevel.DETAIL and is_nccl_available() => "
+    "get_debug_level() == DebugLevel.DETAIL or is_nccl_available()": (
+        "what follows asks whether the group is of NCCL, and does nothing for others"
+    ),
+    "torch/distributed/fsdp/fully_sharded_data_parallel.py FullyShardedDataParallel._optim_state_dict_impl: "
+    "FullyShardedDataParallel.fsdp_modules(model) => "
+    "reversed(list(FullyShardedDataParallel.fsdp_modules(model)))": (
+        "whether all are alike does not depend on their order"
+    ),
+    "torch/nn/parallel/distributed.py DistributedDataParallel._match_all_reduce_for_bwd_pass: "
+    "comm_work => reversed(list(comm_work))": ("all are waited for, in whatever order"),
+    "torch/nn/parallel/distributed.py DistributedDataParallel._register_builtin_comm_hook: "
+    "self.logger => self.reducer": ("the constructor has made both before a hook can be registered"),
+    "torch/_dynamo/compiled_autograd.py AutogradCompilerInstance.end_capture: "
+    "['tensor_meta', 'example_value', 'val'] => reversed(list(['tensor_meta', 'example_value', 'val']))": (
+        "each of the fields is deleted for itself"
+    ),
+    "torch/distributed/tensor/_sharding_prop.py _select_min_redistribute_cost: "
+    "costs => reversed(list(costs))": ("the symbols of all costs become a set"),
+    "torch/distributed/tensor/placement_types.py _StridedShard._to_replicate_tensor: "
+    "torch.Tensor => torch._prims_common": ("typing.cast does not look at its first argument"),
 }
