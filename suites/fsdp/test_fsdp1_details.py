@@ -173,11 +173,13 @@ class Fsdp1DetailsTest(FsdpTestCase):
                 met.append((index.dtype, scale.dtype, mask.dtype))
                 return self.table(index) * scale * mask
 
-        sharded = self.fsdp1(Lookup(), mixed_precision=MixedPrecision(param_dtype=BF16))
+        plain = Lookup().to(self.device)
+        sharded = self.fsdp1(plain, mixed_precision=MixedPrecision(param_dtype=BF16))
         index, mask = torch.tensor([0, 3, 1]), torch.tensor([True, False, True])
         for dtype in (torch.float32, torch.float64, BF16):
             output = sharded(index, scale=torch.ones(8, dtype=dtype), mask=mask[:, None])
             self.assertEqual((output.dtype, met[-1]), (BF16, (torch.int64, BF16, torch.bool)))
+            self.assertEqual(output.float(), plain.table(index) * mask[:, None], **LOW)
 
     def test_gradients_in_low_precision(self):
         """Kept so if the policy says it, and else as the parameters are."""
