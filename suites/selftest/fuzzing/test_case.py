@@ -8,8 +8,12 @@ from typing import Any
 from harness import UsageError
 from harness.fuzzing import fuzz
 from harness.ranks.processes import pool
+from harness.requirements import timeout
 from suites.selftest.faults.rows import OnForkServer, Played
 from suites.selftest.fuzzing import planted
+
+# Seconds that the slowest of these tests takes on an idle machine, at most; beside a load of 40 it takes 160.
+ALONE_S = 60
 
 
 class Fuzzing(OnForkServer):
@@ -74,6 +78,7 @@ class Fuzzing(OnForkServer):
             "dist.scatter_object_list(outputs0 or None, inputs0 or None, 0, group=groups[(0, 1, 2)])",
         )
 
+    @timeout(4 * ALONE_S)
     def test_a_group_made_later(self) -> None:
         """What is wrong with groups that a program makes is found where it makes one."""
         self.found(planted.TiresOfGroupsTest, "has got of step 1", "Regroup(group=")
