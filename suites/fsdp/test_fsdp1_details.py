@@ -118,6 +118,17 @@ class Fsdp1DetailsTest(FsdpTestCase):
         self.backward(sharded, 0)
         self.check_gradients(sharded)
 
+    def test_gradients_in_other_memory(self):
+        """A gradient that somebody has put in place of FSDP1's is what the next ones are added to."""
+        sharded = self.wrapped()
+        self.zero(sharded)
+        self.backward(sharded, 0)
+        for parameter in (*sharded.parameters(), *self.plain.parameters()):
+            if parameter.grad is not None:
+                parameter.grad = parameter.grad * 3
+        self.backward(sharded, 1)
+        self.check_gradients(sharded)
+
     def test_buffers_by_precision(self):
         """Cast at the first forward, in a state as they were; those of classes that are left out stay."""
         model = copy.deepcopy(self.plain)
