@@ -14,6 +14,7 @@ MUTANTS: tuple[Mutant, ...] = (*ENTRIES, *GRAPHS, *RUNTIME)
 
 #: Tests that look at something else, and why the fault cannot show there.
 EXPECT_FAILURE = {
+    "*.TangentRefusalsTest.test_*": "the backward is refused",
     "*.FrontEndTest.*": "it expects a front end to complain, which it does before anything is compared",
     "*.CompilerErrorsTest.*": "it expects a faulty compiler to be noticed, and there is one more fault",
 }
