@@ -147,6 +147,7 @@ DETECTED = (
         "hooks of all modules",
     ),
     Row("make_group()", "dist.is_initialized()", "process groups"),
+    Row("make_group() or dist.new_group([0])", "len(dist.distributed_c10d._world.pg_map)", "process groups"),
     Row(
         "torch.distributed._symmetric_memory._group_name_to_store['0'] = None",
         "torch.distributed._symmetric_memory._group_name_to_store",
