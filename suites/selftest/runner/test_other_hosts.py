@@ -113,7 +113,7 @@ class OneQueueTest(SharedRunCase):
             + "    def hang(self): threading.Event().wait()\n"
             + "    def test_0(self): pass\n",
         )
-        run, _ = self.run_shared("test_m", "--timeout", "5")
+        run, _ = self.run_shared("test_m", "--timeout", "20")  # the others have to meet in that
         bad = [record for record in run.records if not record.ok]
         self.assertEqual([(r.status.value, r.extra["host"]) for r in bad], [("timed out", "other")], run.out)
         self.assertIn("in hang", bad[0].details)
