@@ -13,7 +13,10 @@ LOOKS_ELSEWHERE = {
     "*.test_unused_parameters_are_refused_at_the_next_forward": "the step is refused",
     "*.test_ddp_checkpointing_twice_use_reentrant_True": "the step is refused",
     "*.SyncBatchNormOnCpuTest.test_*refuse*": "the step is refused",
+    "*.LaterBuffersTest.test_*": "it looks at buffers, whatever the gradients",
 }
+#: It looks at dtypes when DDP is made; no step follows, and all ranks begin alike.
+DTYPES = {"*.MixedPrecisionTest.test_buffers_are_cast_unless_they_are_ignored": "it looks at dtypes alone"}
 SYMMETRIC = "what all ranks have is the same, or the order of ranks does not matter to it"
 NO_DATA = "it looks at what is refused or warned of; no rank waits for another one's data"
 SHARDED = "a sharded tensor is there to be ignored; nothing is asked of it"
@@ -27,8 +30,10 @@ SURVIVORS: Mapping[str, Mapping[str, str]] = {
     "all_reduce_drops_a_part": LOOKS_ELSEWHERE,
     "all_reduce_sums_whatever": {
         "*.DdpJoinTest.test_join_divides_*": "the maximum says whose state is the last; all are the same",
+        "*.DdpJoinTest.test_join_of_batches_*": "the maximum says whose state is the last; all are the same",
     },
     "broadcast_from_wrong_source": {
+        **DTYPES,
         "*.IgnoredTest.test_ignored_sharded_tensor": SHARDED,
         "*.SyncBatchNormOnCpuTest.test_ddp_refuses_sync_batch_norm_on_cpu": "the step is refused",
     },
@@ -92,6 +97,7 @@ SURVIVORS: Mapping[str, Mapping[str, str]] = {
         "*.DdpJoinTest.test_join_ends_with_the_last_ones_state": "it looks at the state, not at gradients",
     },
     "ddp_starts_with_other_states": {
+        **DTYPES,
         "*.IgnoredTest.test_ignored_sharded_tensor": SHARDED,
         "*.SyncBatchNormOnCpuTest.test_ddp_refuses_sync_batch_norm_on_cpu": "the step is refused",
     },
@@ -102,6 +108,7 @@ SURVIVORS: Mapping[str, Mapping[str, str]] = {
         "*.SyncBatchNormOnCpuTest.test_*refuse*": "the step is refused",
     },
     "ddp_ignores_comm_hooks": {
+        **DTYPES,
         "*.test_ddp_native_mixed_precision_needs_events": "the step is refused",
     },
     "ddp_join_divides_wrongly": {

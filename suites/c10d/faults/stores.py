@@ -1,22 +1,24 @@
 """Faults of the stores, at the methods that Python calls.
 
 What torch does with a store in C++, for gloo's own rendezvous, goes on as it should. Keys by which the tests
-themselves put their members in order (``C10dTestCase.come_last``) are not concerned.
+themselves put their members in order (``C10dTestCase.come_last``), and the harness at their end, are not
+concerned.
 """
 
 from __future__ import annotations
 
 import torch.distributed as dist
 
+from harness.communication.group_shutdown import CAME_OUT
 from suites.planting import replacing
 
 STORE = "torch._C._distributed_c10d:Store"
-#: The first part of the keys by which every test with a late member starts.
-STARTING = "start/"
+#: The first parts of the keys by which every test with a late member starts, and ranks leave a group.
+OTHERS = ("start/", CAME_OUT)
 
 
 def _is_of_the_suite(store, key, *_):
-    return not (key if isinstance(key, str) else key[0]).startswith(STARTING)
+    return not (key if isinstance(key, str) else key[0]).startswith(OTHERS)
 
 
 def _forget(original, store, key, *_):
