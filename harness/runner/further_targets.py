@@ -130,6 +130,7 @@ def left_out(units: Iterable[Unit], there: int | None, target: str) -> list[str]
         names = ", ".join(named[:MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")
         tests = count(sum(found.values()), "test")
         lines.append(
-            f"left out: {tests} on {needed} accelerators, one a rank, since {target} has {there}: {names}"
+            f"left out: {tests} on {needed} ranks, each on an accelerator, since {target} has room for "
+            f"{there}: {names}"
         )
     return lines

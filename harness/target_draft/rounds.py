@@ -22,8 +22,8 @@ from harness.system.intra_op_threads import of_rank
 from harness.target_draft.tries import RIGHT, Finding, Try
 
 RANKS = 2
-# Tries with the same bad end, from the first on, after which there is no other.
-HOPELESS = 3
+# So many first tries that fail in the same way say that all will.
+SAME_FAILURES = 3
 CRASHED, HUNG = "crashed", "hung"
 _RANK_MODULE = "harness.target_draft.rank"
 
@@ -59,19 +59,19 @@ def tried(
             if finding.end in (CRASHED, HUNG):
                 say(f"{each}: {finding.end} ({finding.said})" if finding.said else f"{each}: {finding.end}")
         if not good:
-            check_hope(list(found.values()), plug)
+            refuse_if_nothing_works(list(found.values()), plug)
     return found
 
 
-def check_hope(ends: Sequence[Finding], plug: Plug) -> None:
+def refuse_if_nothing_works(ends: Sequence[Finding], plug: Plug) -> None:
     """UsageError where the first tries have one end, and not the right one: nothing will work."""
-    first = set(ends[:HOPELESS])
-    if len(ends) >= HOPELESS and len(first) == 1 and not ends[0].right:
+    first = set(ends[:SAME_FAILURES])
+    if len(ends) >= SAME_FAILURES and len(first) == 1 and not ends[0].right:
         said = f": {ends[0].said}" if ends[0].said else ""
         raise UsageError(
             f"{RANKS} ranks can do nothing with the backend {plug.backend!r} on {plug.device_type}: the "
-            f"first {HOPELESS} tries are {ends[0].end}{said}. A backend that takes one rank a device needs "
-            f"{RANKS} devices"
+            f"first {SAME_FAILURES} tries are {ends[0].end}{said}. A backend that takes one rank a device "
+            f"needs {RANKS} devices"
         )
 
 

@@ -142,7 +142,8 @@ class LeftOutTest(unittest.TestCase):
         (line,) = left_out(units, 2, "nccl on cuda")
         self.assertEqual(
             line,
-            "left out: 2 tests on 4 accelerators, one a rank, since nccl on cuda has 2: c10d.test_x.T (2)",
+            "left out: 2 tests on 4 ranks, each on an accelerator, since nccl on cuda has room for 2: "
+            "c10d.test_x.T (2)",
         )
         self.assertEqual(left_out(units, 4, "nccl on cuda"), [])
         self.assertEqual(left_out(units, None, "gloo"), [])

@@ -268,7 +268,8 @@ class VariablesTest(unittest.TestCase):
             (fresh.left_out([small]), len(fresh.left_out([unit])), hosts.left_out([unit])), ([], 1, [])
         )
         self.assertIn(
-            "on 4 accelerators, one a rank, since mine on all hosts has 2", fresh.left_out([unit])[0]
+            "on 4 ranks, each on an accelerator, since mine on all hosts has room for 2",
+            fresh.left_out([unit])[0],
         )
         self.assertEqual(notices, ["host b runs no whole tests: no driver"])
 

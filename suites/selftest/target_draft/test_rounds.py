@@ -11,7 +11,7 @@ from typing import Any
 
 from harness.errors import UsageError
 from harness.outcomes import RankOutcome, Status
-from harness.target_draft.rounds import Plug, check_hope, findings, tried
+from harness.target_draft.rounds import Plug, findings, refuse_if_nothing_works, tried
 from harness.target_draft.tries import Finding, Try
 from suites.selftest.targets import plugins
 
@@ -117,13 +117,13 @@ class TriedTest(unittest.TestCase):
         self.assertIn("exit code 9", found["reduce SUM float32"].said)
         self.assertEqual(found["all_reduce SUM float64"].said, "TypeError: no 8 bytes")
 
-    def test_hopeless(self) -> None:
+    def test_nothing_works(self) -> None:
         """Where the first tries all end alike, and not well, nothing more is tried: one line says why."""
         refused = [Finding("refused", "Duplicate GPU detected")] * 3
         with self.assertRaisesRegex(UsageError, "first 3 tries are refused: Duplicate GPU detected. A"):
-            check_hope(refused, Plug("one_each", "cuda"))
+            refuse_if_nothing_works(refused, Plug("one_each", "cuda"))
         for ends in (refused[:2], [*refused[:2], Finding("refused", "no gather")], [Finding("right")] * 3):
-            check_hope(ends, Plug("one_each", "cuda"))
+            refuse_if_nothing_works(ends, Plug("one_each", "cuda"))
 
     def test_no_group(self) -> None:
         """Where no group can be made, it is one line that says why."""
