@@ -98,7 +98,7 @@ class PytestFunctionsTest(PytestCase):
     def assert_by_unittest(self, **variables: str) -> None:
         """Checks each test's verdict where unittest runs it."""
         out = self.run_by("-m", "unittest", "-v", "test_called", **variables)
-        # Python 3.10 says of a failed sub-test in the summary alone.
+        # Of a failed sub-test Python 3.10 tells in the summary alone: the next test stands on its line then.
         self.assertEqual(set(re.findall(r"(?m)^FAIL: test_(\w+) \(", out)), FAILED, out)
         rows = (
             ("skipped ['\"]", SKIPPED | {"subtest_skip"}),
@@ -106,7 +106,7 @@ class PytestFunctionsTest(PytestCase):
             ("ok", PASSED),
         )
         for word, names in rows:
-            found = set(re.findall(rf"(?m)^ *test_(\w+) \(.*\.\.\. {word}", out))
+            found = set(re.findall(rf"test_(\w+) \([\w.]+\)(?: \(n=1\))? \.\.\. {word}", out))
             self.assertEqual(found, names, f"{word}\n{out}")
         self.assertIn("skipped 'not here'", out)
 
