@@ -14,16 +14,16 @@ from harness.communication.call_log import ENTRIES
 
 
 class GivenFutures:
-    """Tokens of the log by future and by work handle, neither of which is kept alive."""
+    """Tokens of the log by work handle, future and futures made of that, none of which is kept alive."""
 
     def __init__(self) -> None:
         self._tokens: dict[int, tuple[weakref.ref[Any], int]] = {}
 
-    def add(self, token: int, work: Any, future: Any) -> None:
-        """Takes a call whose future was given."""
+    def add(self, token: int, *objects: Any) -> None:
+        """Takes what stands for a call: the work handle and its future, or one that was made of it."""
         if len(self._tokens) >= 4 * ENTRIES:
             self._tokens.clear()  # the ring has dropped their entries long ago
-        for each in (work, future):
+        for each in objects:
             self._tokens[id(each)] = (weakref.ref(each), token)
 
     def token(self, waited: object) -> int | None:

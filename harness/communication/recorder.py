@@ -224,6 +224,12 @@ class Recorder:
         if token is not None:
             self.futures.add(token, work, future)
 
+    def chains(self, future: Any, made: Any) -> None:
+        """Records that the test has made a future that comes after another one, by ``then``."""
+        token = self.futures.token(future)
+        if token is not None:
+            self.futures.add(token, made)
+
     def waits(self, work: object, bounded: bool = False) -> None:
         """Records that the rank begins to wait for a work handle or a future; ``bounded``: with a timeout."""
         token = self.not_waited.pop(id(work), None)

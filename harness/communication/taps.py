@@ -115,6 +115,7 @@ def wrappers(taps: Taps) -> Iterator[tuple[Any, str, Callable[..., Any]]]:
         yield owner, name, _of_work(getattr(owner, name), name, taps)
     future = sys.modules["torch"].Future
     yield future, "wait", waiting(future.wait, taps)
+    yield future, "then", _chaining(future.then, taps)
     recorded_making = making(c10d._new_process_group_helper, c10d, taps)
     yield c10d, "_new_process_group_helper", noting(recorded_making, taps)
     yield group, "shutdown", awaiting(group.shutdown, taps)
@@ -229,6 +230,19 @@ def _asking(original: Callable[..., Any], name: str, taps: Taps) -> Callable[...
         return found
 
     return uncompiled(named(ask, name))
+
+
+def _chaining(original: Callable[..., Any], taps: Taps) -> Callable[..., Any]:
+    """``Future.then``, whose future stands for the same call."""
+
+    @functools.wraps(original)
+    def then(self: Any, *args: Any, **kwargs: Any) -> Any:
+        made = original(self, *args, **kwargs)
+        if taps.recorder is not None and taps.recorder.futures:
+            taps.recorder.chains(self, made)
+        return made
+
+    return uncompiled(then)
 
 
 # -- making groups

@@ -26,6 +26,13 @@ class GivenFuturesTest(unittest.TestCase):
         self.assertEqual((known.pop(future), known.pop(future), known.pop(work)), (7, None, 7))
         self.assertFalse(known)
 
+    def test_futures_made_of_a_future(self) -> None:
+        """They stand for its call, also when it is over."""
+        known, future, made = GivenFutures(), torch.Future([]), torch.Future([])
+        known.add(7, future)
+        known.add(7, made)
+        self.assertEqual((known.pop(future), known.token(future), known.token(made)), (7, None, 7))
+
     def test_one_at_the_address_of_another(self) -> None:
         """An object is not taken for one that is gone, nor kept from going."""
         known, work = GivenFutures(), torch.Future([])

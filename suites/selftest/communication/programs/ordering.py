@@ -348,6 +348,15 @@ def waits_for_what_it_has_the_future_of(rank: int, world_size: int) -> None:
         future.wait()
 
 
+@bug(2, Kind.DEADLOCKED, "rank 1 left the test", "rank 0 waits in all_reduce #1", "{waits}", modes=PROCESSES)
+def waits_by_a_future_of_a_future(rank: int, world_size: int) -> None:
+    """Rank 0 waits for what it does with the result of its reduction."""
+    if rank == 0:
+        work = dist.all_reduce(torch.ones(2), async_op=True)  # waits
+        assert work is not None
+        work.get_future().then(lambda future: future.value()).then(lambda future: future.value()).wait()
+
+
 @bug(2, Kind.DEADLOCKED, "rank 1 left", "rank 0 waits in all_reduce_coalesced #1", "{waits}", modes=PROCESSES)
 def waits_for_coalesced_tensors(rank: int, world_size: int) -> None:
     """Rank 0 waits by the future that torch gives for coalesced tensors."""

@@ -210,6 +210,18 @@ def futures(rank: int, world_size: int) -> None:
     over.wait()
 
 
+@right(2, modes=KEPT)
+def future_of_a_slow_callback(rank: int, world_size: int) -> None:
+    """Rank 0 waits for what a callback makes of a result, when rank 1 has left."""
+    work = dist.all_reduce(torch.ones(2), async_op=True)
+    assert work is not None
+    future = work.get_future()
+    if rank == 0:
+        future.then(lambda _: time.sleep(SLOW_S)).wait()
+    else:
+        future.wait()
+
+
 @right(2)
 def work_waited_for_in_a_thread(rank: int, world_size: int) -> None:
     """Rank 0 waits in a thread for work that its main thread started; rank 1 is late."""
