@@ -32,6 +32,7 @@ setup(
     package_dir={f"{BUNDLED}.suites": "suites"},
     package_data={
         f"{BUNDLED}.suites": ["timings.json", "impact.json.gz"],
+        f"{BUNDLED}.suites.fsdp": ["schedules.txt"],
         "harness": ["py.typed"],
         "harness.report": ["templates/*"],
         "harness.conformance": ["templates/*"],
