@@ -22,6 +22,7 @@ from harness.fuzzing.program import (
     BY_ROWS,
     COALESCED,
     DTYPES,
+    GAPPED,
     KINDS,
     OBJECTS,
     OPERATIONS,
@@ -58,8 +59,9 @@ class Backend:
 
     ``dtypes`` are those that it can move, ``kinds`` the collectives that it has, ``refuses`` the dtypes that
     a collective does not support although others do, ``messages`` says whether it has send and receive,
-    ``ops`` are the reductions that all its reducing collectives have, and ``regroups`` says whether a program
-    may make groups and destroy them.
+    ``ops`` are the reductions that all its reducing collectives have, ``regroups`` says whether a program
+    may make groups and destroy them, and ``gapped`` are the collectives that take views with gaps as they
+    look.
     """
 
     dtypes: tuple[str, ...] = DTYPES
@@ -68,6 +70,7 @@ class Backend:
     messages: bool = True
     ops: tuple[str, ...] = tuple(OPERATIONS)
     regroups: bool = True
+    gapped: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Raises UsageError for an unknown dtype or collective, for no collectives, and for a collective
@@ -77,6 +80,7 @@ class Backend:
             ("dtypes", self.dtypes, DTYPES),
             ("kinds", self.kinds, KINDS),
             ("refuses", self.refuses, KINDS),
+            ("gapped", self.gapped, GAPPED),
             ("refuses", refused, DTYPES),
             ("ops", self.ops, tuple(OPERATIONS)),
         ):
@@ -120,6 +124,7 @@ def backend_of(target: Target) -> Backend:
         messages=Capability.POINT_TO_POINT in target.capabilities,
         ops=ops,
         regroups=Capability.SUB_GROUPS in target.capabilities,
+        gapped=GAPPED if target.backend == gloo().backend else (),
     )
 
 
@@ -265,6 +270,9 @@ def _collectives(draw: DrawFn, groups: Sequence[tuple[int, ...]], backend: Backe
         op = draw(st.sampled_from([op for op in backend.ops if set(OPERATIONS[op]) & set(dtypes)]))
         dtypes = [dtype for dtype in dtypes if dtype in OPERATIONS[op]]
     plain, objects = kind == "barrier", kind in OBJECTS
+    layouts = [(False, False)] if plain or objects else [(False, False), (True, False)]
+    layouts += [(True, True)] if kind in backend.gapped else []
+    views, gaps = draw(st.sampled_from(layouts))
     return CollectiveStep(
         kind,
         group,
@@ -275,7 +283,8 @@ def _collectives(draw: DrawFn, groups: Sequence[tuple[int, ...]], backend: Backe
         delay=None if objects else draw(_delays),
         uneven=kind == "all_to_all_single" and draw(st.booleans()),
         takes=None if plain else draw(st.none() | st.integers(1, 3)),
-        views=not plain and not objects and draw(st.booleans()),
+        views=views,
+        gaps=gaps,
     )
 
 

@@ -93,7 +93,7 @@ class _RankRun:
         self._known = known
         self._given: dict[int, Tensors] = {}
         self._got: dict[int, Tensors] = {}
-        self._buffers: dict[int, list[torch.Tensor]] = {}
+        self._kept: dict[int, list[torch.Tensor]] = {}  # what is all 1 and must stay so, by step
         self._under_way: dict[tuple[int, str], tuple[Any, Tensors]] = {}
 
     def act(self, action: RankAction) -> None:
@@ -133,8 +133,8 @@ class _RankRun:
                 expected = known.get((number, self._rank))
                 if expected is not None:
                     lines += self._compared(number, what, tensors, expected)
-        for number, buffers in sorted(self._buffers.items()):
-            if not all((buffer[:MARGIN] == 1).all() and (buffer[-MARGIN:] == 1).all() for buffer in buffers):
+        for number, kept in sorted(self._kept.items()):
+            if not all((part == 1).all() for part in kept):
                 step = self._program.steps[number]
                 lines.append(
                     f"rank {self._rank} has other values around the tensors of step {number}, {step}"
@@ -222,12 +222,16 @@ class _RankRun:
     def _placed(
         self, number: int, step: CollectiveStep | Message, tensors: list[torch.Tensor]
     ) -> list[torch.Tensor]:
-        """The tensors as they are, or cut from one buffer with a margin at both ends."""
+        """The tensors as they are, or cut from one buffer with a margin at both ends, maybe with gaps."""
         if not step.views or not tensors:
             return tensors
         margin = torch.ones(MARGIN, dtype=tensors[0].dtype, device=self._device)
         buffer = torch.cat([margin, *(tensor.flatten() for tensor in tensors), margin])
-        self._buffers.setdefault(number, []).append(buffer)
+        kept = self._kept.setdefault(number, [])
+        if isinstance(step, CollectiveStep) and step.gaps:
+            buffer, between = torch.stack([buffer, torch.ones_like(buffer)], 1).unbind(1)
+            kept.append(between)
+        kept += [buffer[:MARGIN], buffer[-MARGIN:]]
         parts = buffer[MARGIN:-MARGIN].split([tensor.numel() for tensor in tensors])
         return [part.view(tensor.shape) for part, tensor in zip(parts, tensors, strict=True)]
 

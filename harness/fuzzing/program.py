@@ -29,6 +29,11 @@ OBJECTS = ("all_gather_object", "broadcast_object_list", "gather_object", "scatt
 REDUCING = ("all_reduce", "all_reduce_coalesced", "reduce", "reduce_scatter", "reduce_scatter_tensor")
 #: Collectives of several tensors at a time: here of two.
 COALESCED = ("all_reduce_coalesced", "all_gather_coalesced")
+#: Collectives that take views with gaps as they look; to others gloo gives the memory that lies beneath.
+GAPPED = (
+    *("all_reduce_coalesced", "all_gather", "all_gather_into_tensor", "all_gather_coalesced"),
+    *("gather", "reduce_scatter_tensor", "all_to_all"),
+)
 #: Collectives that split or concatenate along dimension 0.
 BY_ROWS = ("all_gather_into_tensor", "all_to_all_single", "reduce_scatter_tensor")
 #: The positional arguments of the function in torch.distributed that has the collective's name.
@@ -95,7 +100,8 @@ class CollectiveStep(_StepRepr):
     ``uneven``, for ``all_to_all_single``, makes the number of rows differ between pairs of ranks. ``takes``
     is the number of an earlier step, whose output is this step's input if its dtype and shape fit. With
     ``views`` a rank's inputs are cut from one buffer, one behind the other, and so are its outputs; what
-    stands before and behind them there must stay.
+    stands before and behind them there must stay. With ``gaps`` that buffer is every second element of a
+    larger one, and what stands between must stay, too.
     """
 
     kind: str
@@ -108,6 +114,7 @@ class CollectiveStep(_StepRepr):
     uneven: bool = False
     takes: int | None = None
     views: bool = False
+    gaps: bool = False
 
     def __post_init__(self) -> None:
         """Raises UsageError for values that make no valid call."""
@@ -122,6 +129,8 @@ class CollectiveStep(_StepRepr):
         _check_delay(self.delay)
         plain = self.delay is None and not self.views
         _check(self.kind not in OBJECTS or plain, f"{self.kind} is synchronous and has no tensors")
+        gapped = self.views and self.kind in GAPPED
+        _check(gapped or not self.gaps, f"gaps are for views and for {', '.join(GAPPED)}")
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -83,7 +83,8 @@ def _plainer(step: Step, world_size: int) -> Iterator[Step]:
             {"dtype": "float32"},
             {"op": "sum"},
             {"uneven": False},
-            {"views": False},
+            {"views": False, "gaps": False},
+            {"gaps": False},
             {"shape": (2,)},
         )
     else:

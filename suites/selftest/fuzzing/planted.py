@@ -97,6 +97,17 @@ class ReducesTheFirst(AroundGloo):
         return self.gloo.allreduce_coalesced(tensors[:1], options)
 
 
+class ReducesTheMemory(AroundGloo):
+    """A backend whose ``reduce_scatter_tensor`` takes its input for as many elements that lie in a row."""
+
+    def _reduce_scatter_base(self, output: torch.Tensor, given: torch.Tensor, options: Any) -> Any:
+        """Reduces what lies in memory where the input begins."""
+        beneath = given.as_strided((given.numel(),), (1,)).reshape(given.shape)
+        return self.gloo._reduce_scatter_base(output, beneath, options)
+
+    reduce_scatter_single = _reduce_scatter_base
+
+
 class TiresOfGroups(AroundGloo):
     """A backend that reduces and sends zeros in groups that are made when the process has made others."""
 
@@ -278,6 +289,12 @@ class ReducesTheFirstTest(Planted):
     """A case that finds the fault of ``ReducesTheFirst``."""
 
     make = ReducesTheFirst
+
+
+class ReducesTheMemoryTest(Planted):
+    """A case that finds the fault of ``ReducesTheMemory``."""
+
+    make = ReducesTheMemory
 
 
 class ReversesObjectsTest(Planted):

@@ -71,6 +71,13 @@ class Fuzzing(OnForkServer):
             "Program(world_size=3, steps=(CollectiveStep(kind='all_reduce_coalesced', group=(0, 1, 2)),))",
         )
 
+    def test_gaps_are_not_seen(self) -> None:
+        self.found(
+            planted.ReducesTheMemoryTest,
+            "Program(world_size=3, steps=(CollectiveStep(kind='reduce_scatter_tensor', group=(0, 1, 2), "
+            "views=True, gaps=True),))",
+        )
+
     def test_objects_are_mixed_up(self) -> None:
         self.found(
             planted.ReversesObjectsTest,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import unittest
 from collections import Counter
+from dataclasses import replace
 from unittest import mock
 
 from hypothesis.strategies import SearchStrategy
@@ -12,9 +13,10 @@ from hypothesis.strategies import SearchStrategy
 from harness import UsageError, same_draws
 from harness.fuzzing import GLOO, Backend, CollectiveStep, Message, Program, Regroup, Straggler, programs
 from harness.fuzzing.draw import backend_of, drawn, fitted, groups_of
-from harness.fuzzing.program import COMPLEX, DTYPES, KINDS, OBJECTS
+from harness.fuzzing.program import COMPLEX, DTYPES, GAPPED, KINDS, OBJECTS
 from harness.releases import torch_at_least
 from harness.targets import FLOATS, Capability, Target, operations
+from harness.targets.builtin import gloo
 
 DRAWS = 250
 
@@ -37,6 +39,7 @@ class Drawing(unittest.TestCase):
                     found["asynchronous"] += step.delay is not None
                     found["large"] += step.shape == (70001,)
                     found["views"] += step.views
+                    found["gaps"] += step.gaps
                 if isinstance(step, Message):
                     found["receiver first"] += step.lag < 0
                     found["views of a message"] += step.views
@@ -53,6 +56,7 @@ class Drawing(unittest.TestCase):
             "taken up",
             "large",
             "views",
+            "gaps",
             "views of a message",
         )
         for each in (*wanted, "asynchronous", "receiver first", "sender first"):
@@ -66,6 +70,13 @@ class Drawing(unittest.TestCase):
     def test_a_backend_on_which_no_groups_are_made(self) -> None:
         for program in some_of(programs(3, backend=Backend(regroups=False)), 50):
             self.assertNotIn("Regroup", str(program))
+
+    def test_a_backend_that_takes_no_gaps(self) -> None:
+        """As all do but gloo, of which it is known."""
+        self.assertEqual(GLOO.gapped, GAPPED)
+        self.assertEqual(backend_of(replace(gloo(), backend="mine")).gapped, ())
+        for program in some_of(programs(3, backend=Backend(gapped=())), 50):
+            self.assertNotIn("gaps", str(program))
 
     def test_backend_of_a_target(self) -> None:
         """What a target declares, and of what reduces only what each of its reductions is defined for."""

@@ -13,7 +13,7 @@ import torch.distributed as dist
 
 from harness.fuzzing import GLOO, CollectiveStep, Program, Regroup, Straggler
 from harness.fuzzing.execute import as_tensor, run_program, same
-from harness.fuzzing.program import OBJECTS
+from harness.fuzzing.program import GAPPED, OBJECTS
 
 ALONE = (0,)
 CPU = torch.device("cpu")
@@ -36,7 +36,8 @@ class OnOneRank(unittest.TestCase):
             for delay in (None,) if kind in OBJECTS else (None, 1):
                 with self.subTest(kind, delay=delay):
                     own = CollectiveStep(kind, ALONE, delay=delay)
-                    self.run_steps(own, Straggler(0), replace(own, views=kind not in OBJECTS))
+                    views = replace(own, views=kind not in OBJECTS)
+                    self.run_steps(own, Straggler(0), views, replace(views, gaps=kind in GAPPED))
         self.run_steps(CollectiveStep("all_to_all_single", ALONE, uneven=True))
 
     def test_objects_of_all_shapes_and_dtypes(self) -> None:
@@ -123,6 +124,21 @@ class OnOneRank(unittest.TestCase):
                 ),
             ):
                 self.run_steps(step)
+
+    def test_what_was_written_between_elements_is_told(self) -> None:
+        """Where a tensor has gaps, by what takes it for the memory that lies beneath."""
+
+        def beneath(outputs: list[torch.Tensor], tensor: torch.Tensor, **kwargs: Any) -> None:
+            self.assertFalse(tensor.is_contiguous() or outputs[0].is_contiguous())
+            outputs[0].copy_(tensor)
+            outputs[0].as_strided((2,), (1,)).fill_(7)
+
+        step = CollectiveStep("all_gather", ALONE, views=True, gaps=True)
+        with (
+            mock.patch.object(dist, "all_gather", beneath),
+            self.assertRaisesRegex(AssertionError, "other values around the tensors of step 0"),
+        ):
+            self.run_steps(step)
 
     def test_what_comes_after_the_wait_is_too_late(self) -> None:
         tensors: list[torch.Tensor] = []

@@ -38,6 +38,10 @@ class Values(unittest.TestCase):
             self.refused(
                 "gather_object is synchronous and has no", CollectiveStep, "gather_object", ALL, **wrong
             )
+        for kind, views in (("all_gather", False), ("broadcast", True)):
+            self.refused(
+                "gaps are for views and for all_reduce_", CollectiveStep, kind, ALL, views=views, gaps=True
+            )
         self.refused("a delay of -1 steps", CollectiveStep, "all_reduce", ALL, delay=-1)
 
     def test_a_message_that_is_none_or_could_block(self) -> None:

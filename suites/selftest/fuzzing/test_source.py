@@ -44,6 +44,7 @@ PROGRAM = Program(
         Regroup((0, 2)),
         CollectiveStep("gather", EVERYONE, dtype="bfloat16", shape=(), root=2, delay=0),
         CollectiveStep("reduce_scatter", (0, 1), dtype="float64", op="avg", shape=(1, 3), views=True),
+        CollectiveStep("all_gather", (0, 1), shape=(1, 3), views=True, gaps=True),
         Message(1, 0, EVERYONE, shape=(70001,)),
         CollectiveStep("barrier", EVERYONE, delay=1),
     ),
@@ -75,9 +76,7 @@ class Scripts(unittest.TestCase):
         done = run(script.replace(right, right.replace("33", "34", 1)))
         self.assertEqual(done.returncode, 1)
         self.assertIn("step 0, rank 0: tensor([32, 33]", done.stderr)
-        done = run(
-            script.replace("    for each in buffers", "    buffers[-1][-1] = 0\n    for each in buffers", 1)
-        )
+        done = run(script.replace("    for each in kept", "    kept[-1][-1] = 0\n    for each in kept", 1))
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stderr, "AssertionError: rank [012]: around tensors")
 
