@@ -146,6 +146,25 @@ class RunTest(unittest.TestCase):
             self.warm("import sys, threading; threading.Event().wait()", timeout=0.5)
         self.assertEqual(self.warm("print(1)").stdout, "1\n")
 
+    def test_several_at_once(self) -> None:
+        """Commands that are started run beside each other, and each has its own end."""
+        waits, forever = "open('fifo').read(); exit(3)", "import threading; threading.Event().wait()"
+        os.mkfifo(self.directory / "fifo")
+        first, hangs, second = (
+            warm_python.start(("-c", program), cwd=self.directory, env=self.environ)
+            for program in (
+                waits,
+                forever,
+                "open('fifo', 'w'); print(2)",
+            )
+        )
+        with first, hangs, second:
+            self.assertEqual((second.communicate(timeout=300), second.returncode), (("2\n", None), 0))
+            self.assertEqual((first.communicate(timeout=300), first.returncode), (("", None), 3))
+            first.kill()  # has ended
+            hangs.kill()
+        self.assertEqual(hangs.returncode, -9)
+
     def warm(self, program: str, timeout: float = 300, **variables: str) -> subprocess.CompletedProcess[str]:
         """Runs a program's text."""
         environ = {**self.environ, **variables}

@@ -1,4 +1,4 @@
-"""``run``: runs a Python command in a fork of an interpreter that has imported torch, for tests of programs.
+"""``run``, ``start``: a Python command in a fork of an interpreter that has imported torch, for tests.
 
 A new interpreter takes one to two processor-seconds to import torch; a fork takes a few hundredths. A command
 sees what a new interpreter would show it: directory, environment, arguments, search path, standard streams,
@@ -9,10 +9,11 @@ imports, or of who its parent is, takes a new interpreter.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
+import select
 import selectors
+import signal
 import socket
 import subprocess
 import sys
@@ -20,6 +21,7 @@ import time
 import unittest
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from harness.system.intra_op_threads import SINGLE_THREADED
 from suites.selftest.warm_server import starts_alike
@@ -45,17 +47,38 @@ def run(
     interpreters that the command starts are forks of it: not for tests of what these inherit. Both are the
     same in all calls of a test module.
     """
+    process = start(arguments, cwd=cwd, env=env, merged=merged, imports=imports, children=children)
+    return _end_of(process, timeout)
+
+
+def start(
+    arguments: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    merged: bool = True,
+    imports: Sequence[str] = (),
+    children: bool = True,
+) -> Started | subprocess.Popen[str]:
+    """Starts ``python *arguments`` as ``run`` does, and returns while it runs."""
     server = _Server.of_module(imports, children, env)
     if not server.can_be(arguments, env):
-        return run_new(arguments, cwd=cwd, env=env, timeout=timeout, merged=merged)
-    return server.run(arguments, cwd, env, timeout, merged)
+        return start_new(arguments, cwd=cwd, env=env, merged=merged)
+    return Started(server.control, arguments, cwd, env, merged)
 
 
 def run_new(
     arguments: Sequence[str], *, cwd: Path, env: Mapping[str, str], timeout: float, merged: bool = True
 ) -> subprocess.CompletedProcess[str]:
-    """Does the same in a new interpreter."""
-    return subprocess.run(
+    """Does what ``run`` does, in a new interpreter."""
+    return _end_of(start_new(arguments, cwd=cwd, env=env, merged=merged), timeout)
+
+
+def start_new(
+    arguments: Sequence[str], *, cwd: Path, env: Mapping[str, str], merged: bool = True
+) -> subprocess.Popen[str]:
+    """Does what ``start`` does, in a new interpreter."""
+    return subprocess.Popen(
         [sys.executable, *arguments],
         cwd=cwd,
         env=env,
@@ -63,9 +86,75 @@ def run_new(
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT if merged else subprocess.PIPE,
         text=True,
-        timeout=timeout,
-        check=False,
     )
+
+
+def _end_of(process: Started | subprocess.Popen[str], timeout: float) -> subprocess.CompletedProcess[str]:
+    """Waits for the end of a process, and kills it where that takes longer."""
+    with process:
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except BaseException:
+            process.kill()
+            raise
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+class Started:
+    """Owns a command that runs in a fork of a server: so much of ``subprocess.Popen`` as tests need."""
+
+    def __init__(
+        self,
+        control: socket.socket,
+        arguments: Sequence[str],
+        cwd: Path,
+        env: Mapping[str, str],
+        merged: bool,
+    ) -> None:
+        self.args = [sys.executable, *arguments]
+        self.returncode: Any = None  # as of Popen: a number at the end
+        request = json.dumps({"arguments": [*arguments], "cwd": str(cwd), "environ": {**env}}).encode()
+        self._answers, theirs = socket.socketpair()
+        pipes = [os.pipe() for _ in range(1 if merged else 2)]
+        self._streams = [os.fdopen(reads, "rb", buffering=0) for reads, _ in pipes]
+        with theirs, open(os.devnull) as null:
+            control.sendall(len(request).to_bytes(_HEAD, "big"))
+            ends = [null.fileno(), pipes[0][1], pipes[-1][1], theirs.fileno()]
+            socket.send_fds(control, [request], ends)
+        for _, writes in pipes:
+            os.close(writes)
+        self.pid = self._number()
+
+    def communicate(self, timeout: float) -> tuple[str, str | None]:
+        """Returns what it printed, at its end. Raises ``subprocess.TimeoutExpired`` after so many seconds."""
+        told = {stream.fileno(): b"" for stream in self._streams}
+        for number, piece in _pieces(list(told), timeout, self.args):
+            told[number] += piece
+        self._wait()
+        out, *err = (said.decode().replace("\r\n", "\n") for said in told.values())
+        return out, err[0] if err else None
+
+    def kill(self) -> None:
+        """Ends it, unless it has ended."""
+        if self.returncode is None and not select.select([self._answers], [], [], 0)[0]:
+            os.kill(self.pid, signal.SIGKILL)
+
+    def __enter__(self) -> Started:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._wait()
+        self._answers.close()
+        for stream in self._streams:
+            stream.close()
+
+    def _wait(self) -> None:
+        if self.returncode is None:
+            self.returncode = self._number()
+
+    def _number(self) -> int:
+        """A pid or an exit code."""
+        return int.from_bytes(self._answers.recv(_HEAD, socket.MSG_WAITALL), "big", signed=True)
 
 
 class _Server:
@@ -78,7 +167,7 @@ class _Server:
         self._environ = {name: value for name, value in env.items() if name != "PYTHONPATH"}
         if children:  # servers that fork are started with it
             self._environ |= SINGLE_THREADED
-        self._control, theirs = socket.socketpair()
+        self.control, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
                 [
@@ -109,7 +198,7 @@ class _Server:
     def close(self) -> None:
         """Ends the server."""
         type(self)._current = None
-        self._control.close()
+        self.control.close()
         self._process.wait()
 
     def can_be(self, arguments: Sequence[str], env: Mapping[str, str]) -> bool:
@@ -120,39 +209,8 @@ class _Server:
             return False
         return starts_alike(env, self._environ)
 
-    def run(
-        self, arguments: Sequence[str], cwd: Path, env: Mapping[str, str], timeout: float, merged: bool
-    ) -> subprocess.CompletedProcess[str]:
-        """Runs a command in a fork of the server."""
-        request = json.dumps({"arguments": [*arguments], "cwd": str(cwd), "environ": {**env}}).encode()
-        with contextlib.ExitStack() as stack:
-            null = stack.enter_context(open(os.devnull))
-            pipes = [os.pipe() for _ in range(1 if merged else 2)]
-            streams = [stack.enter_context(open(reads, "rb", buffering=0)) for reads, _ in pipes]
-            self._control.sendall(len(request).to_bytes(_HEAD, "big"))
-            ends = [null.fileno(), pipes[0][1], pipes[-1][1]]
-            socket.send_fds(self._control, [request], ends)
-            for _, writes in pipes:
-                os.close(writes)
-            pid = self._number()
-            told = {stream.fileno(): b"" for stream in streams}
-            try:
-                for number, piece in _pieces(list(told), timeout, arguments):
-                    told[number] += piece
-            except BaseException:
-                os.kill(pid, 9)
-                self._number()
-                raise
-            code = self._number()
-            out, *err = (_text(told[stream.fileno()]) for stream in streams)
-        return subprocess.CompletedProcess([sys.executable, *arguments], code, out, *err)
 
-    def _number(self) -> int:
-        """A pid or an exit code."""
-        return int.from_bytes(self._control.recv(_HEAD, socket.MSG_WAITALL), "big", signed=True)
-
-
-def _pieces(numbers: list[int], timeout: float, arguments: Sequence[str]) -> Iterator[tuple[int, bytes]]:
+def _pieces(numbers: list[int], timeout: float, args: Sequence[str]) -> Iterator[tuple[int, bytes]]:
     """Yields what comes from descriptors until all are at their ends."""
     end = time.monotonic() + timeout
     with selectors.DefaultSelector() as selector:
@@ -161,13 +219,9 @@ def _pieces(numbers: list[int], timeout: float, arguments: Sequence[str]) -> Ite
         while selector.get_map():
             ready = selector.select(max(0.0, end - time.monotonic()))
             if not ready:
-                raise subprocess.TimeoutExpired([sys.executable, *arguments], timeout)
+                raise subprocess.TimeoutExpired(args, timeout)
             for key, _ in ready:
                 piece = os.read(key.fd, 1 << 16)
                 yield key.fd, piece
                 if not piece:
                     selector.unregister(key.fd)
-
-
-def _text(said: bytes) -> str:
-    return said.decode().replace("\r\n", "\n")

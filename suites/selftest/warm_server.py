@@ -25,6 +25,7 @@ import json
 import os
 import random
 import runpy
+import select
 import signal
 import socket
 import subprocess
@@ -53,7 +54,13 @@ _READ_AT_START = (
     "LANG",
     "COVERAGE_",
 )
-_READ_LATER = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "MKL_NUM_THREADS", "TORCH_NCCL_ASYNC_ERROR_HANDLING")
+_READ_LATER = (
+    "PYTHONPATH",
+    "PYTHONDONTWRITEBYTECODE",
+    "MKL_NUM_THREADS",
+    "TORCH_NCCL_ASYNC_ERROR_HANDLING",
+    "PYTORCH_TEST_WITH_SLOW",
+)
 _PATH = sys.path[1:]  # without the directory of this script
 
 
@@ -64,24 +71,43 @@ def starts_alike(environ: Mapping[str, str], other: Mapping[str, str]) -> bool:
 
 
 def serve(control: socket.socket) -> dict[str, Any] | None:
-    """Forks for each request until the client is gone; returns it in a fork, and None in the server."""
-    while head := control.recv(_HEAD, socket.MSG_WAITALL):
+    """Forks for each request until the client is gone; returns it in a fork, and None in the server.
+
+    With a request come the standard streams and a socket on which the client is told the process id and, when
+    the process has ended, its exit code.
+    """
+    running: dict[int, tuple[int, socket.socket]] = {}
+    while True:
+        ready, _, _ = select.select([control.fileno(), *running], [], [])
+        for ended in running.keys() & set(ready):
+            pid, answers = running.pop(ended)
+            os.close(ended)
+            _, status = os.waitpid(pid, 0)
+            with answers, contextlib.suppress(BrokenPipeError):
+                answers.sendall(os.waitstatus_to_exitcode(status).to_bytes(_HEAD, "big", signed=True))
+        if control.fileno() not in ready:
+            continue
+        if not (head := control.recv(_HEAD, socket.MSG_WAITALL)):
+            return None
         size = int.from_bytes(head, "big")
-        request, descriptors, _, _ = socket.recv_fds(control, size, 3, socket.MSG_WAITALL)
+        request, (*streams, told), _, _ = socket.recv_fds(control, size, 4, socket.MSG_WAITALL)
+        answers = socket.socket(fileno=told)
         pid = os.fork()
         if pid == 0:
             control.close()
-            for standard, given in enumerate(descriptors):
+            answers.close()
+            for number, (_, other) in running.items():
+                os.close(number)
+                other.close()
+            for standard, given in enumerate(streams):
                 os.dup2(given, standard)
                 os.close(given)
             found: dict[str, Any] = json.loads(request)
             return found
-        for given in descriptors:
+        for given in streams:
             os.close(given)
-        control.sendall(pid.to_bytes(_HEAD, "big"))
-        _, status = os.waitpid(pid, 0)
-        control.sendall(os.waitstatus_to_exitcode(status).to_bytes(_HEAD, "big", signed=True))
-    return None
+        answers.sendall(pid.to_bytes(_HEAD, "big"))
+        running[os.pidfd_open(pid)] = pid, answers
 
 
 def become(request: dict[str, Any]) -> None:

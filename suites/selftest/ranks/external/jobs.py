@@ -7,13 +7,13 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from torch.distributed import TCPStore
 
+from suites.selftest import warm_python
 from suites.selftest.ranks.external.bodies import new_store
 
 ROOT = str(Path(__file__).resolve().parents[4])
@@ -66,14 +66,13 @@ class Job:
         self.codes: list[int] = []
         self.printed: list[str] = []
 
-    def _start(self, rank: int, names: Sequence[str], variables: dict[str, str]) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-c", self._program, self._results(rank), *names],
+    def _start(
+        self, rank: int, names: Sequence[str], variables: dict[str, str]
+    ) -> warm_python.Started | subprocess.Popen[str]:
+        return warm_python.start(
+            ["-c", self._program, self._results(rank), *names],
             env={**variables, "RANK": str(rank)},
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
+            cwd=Path(ROOT),
         )
 
     def _results(self, rank: int) -> str:
