@@ -29,7 +29,7 @@ class NewTest(unittest.TestCase):
 
     def draft(self, name: str, *arguments: str) -> Target:
         """Returns the target of the module that the command writes."""
-        done = plugins.run(self.directory, *COMMAND, name, *arguments)
+        done = plugins.run(self.directory, *COMMAND, name, *arguments, warm=True)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertNotIn("refused", done.stderr)  # the draft has it, in fewer lines
         path = self.directory / f"{name}_target.py"
@@ -62,7 +62,9 @@ class NewTest(unittest.TestCase):
         """The draft of gloo is what the suites know of it, and ``--plugin`` takes it as it is."""
         self.check(self.draft("gloo"), gloo(), {})
         listed = plugins.run(
-            self.directory, COMMAND[0], "--plugin", "gloo_target", "--list", "suites.c10d.test_barriers"
+            self.directory,
+            *(COMMAND[0], "--plugin", "gloo_target", "--list", "suites.c10d.test_barriers"),
+            warm=True,
         )
         self.assertEqual(listed.returncode, 0, listed.stdout + listed.stderr)
 
@@ -87,7 +89,7 @@ class NewTest(unittest.TestCase):
             (("gloo2", "--import", "not_there"), "the plugin not_there does not import"),
         ):
             with self.subTest(arguments):
-                done = plugins.run(self.directory, *COMMAND, *arguments)
+                done = plugins.run(self.directory, *COMMAND, *arguments, warm=True)
                 self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
                 self.assertIn(said, done.stderr)
                 self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)

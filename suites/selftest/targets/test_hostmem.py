@@ -141,6 +141,7 @@ class DevicesTest(unittest.TestCase):
                 *(str(plugins.TREE / "run_tests.py"), str(TESTS), "--plugin", plugin),
                 *("--report-dir", str(Path(directory, "run")), "--jobs", "4", *arguments),
                 environ={"HOSTMEM_DEVICES": str(devices), **environ},
+                warm=True,
             )
             lines = self.lines(Path(directory, "run", "results.jsonl"), done)
         tests = (each for each in map(json.loads, lines) if each["kind"] == "test")
