@@ -121,9 +121,9 @@ class RealTest(unittest.TestCase):
         return lines, "\n".join(lines)
 
     def expect_frame(self, function: str, text: str) -> None:
-        """Fails where the stack lacks a function, if stacks can be had here."""
+        """Fails where the stack lacks a function, if stacks can be had here; before 3.11 code knows no class."""
         if program() is not None and "may not read" not in text:
-            self.assertIn(f"in {function}", text)
+            self.assertRegex(text, rf"in (\w+\.)*{function}\b")
 
     def test_ranks(self) -> None:
         """Both ranks are told from their logs and stacks, and the test passes as if nobody had looked."""
@@ -137,7 +137,7 @@ class RealTest(unittest.TestCase):
         """Each rank thread is told by its own stack."""
         _, text = self.look("Threads.test_threads")
         self.expect_frame("wait_in_c", text)
-        self.expect_frame("Threads.test_threads", text)
+        self.expect_frame("test_threads", text)
 
     def test_no_ranks(self) -> None:
         """A process without ranks has its stack."""
