@@ -85,14 +85,19 @@ def parsed(text: str) -> Stacks:
     """The stacks of py-spy's JSON."""
     try:
         threads = json.loads(text)
-        return Stacks({_name(each): _frames(each) for each in threads})
+        return Stacks({_name(each, alone=len(threads) == 1): _frames(each) for each in threads})
     except (ValueError, KeyError, TypeError) as error:
         return Stacks(why=f"no stack: py-spy said what is no stack ({error})")
 
 
-def _name(thread: Mapping[str, Any]) -> str:
-    """A thread's name; the main thread has one only where the program has imported ``threading``."""
-    if thread["os_thread_id"] == thread["pid"]:
+def _name(thread: Mapping[str, Any], *, alone: bool) -> str:
+    """A thread's name; the main thread has one only where the program has imported ``threading``.
+
+    Of a process of Python 3.10 that it does not stop, py-spy knows no thread's number in the system: then
+    one that is ``alone`` is the main thread.
+    """
+    number = thread["os_thread_id"]
+    if number == thread["pid"] or (number is None and alone):
         return MAIN
     return str(thread["thread_name"] or thread["thread_id"])
 

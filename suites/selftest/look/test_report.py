@@ -121,7 +121,7 @@ class RealTest(unittest.TestCase):
         return lines, "\n".join(lines)
 
     def expect_frame(self, function: str, text: str) -> None:
-        """Fails where the stack lacks a function, if stacks can be had here; before 3.11 code knows no class."""
+        """Fails where the stack lacks a function, if there are stacks; before 3.11 code knows no class."""
         if program() is not None and "may not read" not in text:
             self.assertRegex(text, rf"in (\w+\.)*{function}\b")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -89,6 +90,30 @@ class WordsTest(unittest.TestCase):
                 found = parsed(text)
                 self.assertEqual(found.main, ())
                 self.assertEqual(bool(found.why), text != "{}")
+
+    def test_main_thread(self) -> None:
+        """It is the one of the process's number; without numbers, as on 3.10, the only one or by its name."""
+        for numbers, names, main in (
+            ((5, 6), (None, None), "f0"),
+            ((6, 5), (None, None), "f1"),
+            ((None,), (None,), "f0"),
+            ((None, None), (None, "MainThread"), "f1"),
+            ((None, None), (None, None), None),
+            ((6,), (None,), None),
+        ):
+            with self.subTest(numbers=numbers, names=names):
+                threads = [
+                    {
+                        "pid": 5,
+                        "os_thread_id": number,
+                        "thread_id": n,
+                        "thread_name": name,
+                        "frames": [{"name": f"f{n}", "filename": "a.py", "line": 1}],
+                    }
+                    for n, (number, name) in enumerate(zip(numbers, names, strict=True))
+                ]
+                found = parsed(json.dumps(threads)).main
+                self.assertEqual([frame.function for frame in found], [main] if main else [])
 
 
 if __name__ == "__main__":

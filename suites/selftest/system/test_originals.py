@@ -27,6 +27,8 @@ class OriginalsTest(unittest.TestCase):
     """``patched``, ``restore`` and ``apply``, on every name."""
 
     def setUp(self) -> None:
+        # On Python 3.10 pytest's exceptiongroup replaces methods of traceback.TracebackException.
+        self.addCleanup(originals.apply, originals.restore())
         self.addCleanup(originals.restore)
         self.assertEqual(originals.patched(), ())
 
