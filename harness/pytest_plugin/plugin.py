@@ -109,14 +109,21 @@ def _usage(decide: Any, *arguments: Any, **named: Any) -> Any:
 
 
 def _debug_rank(config: pytest.Config) -> None:
-    """Leaves the terminal to a rank: no capture, no workers, no time limit of pytest-timeout's."""
+    """Leaves the terminal to a rank: no capture, no workers."""
     if getattr(config.option, "numprocesses", None) or getattr(config.option, "tx", None):
         raise pytest.UsageError(
             f"{options.PDB_RANK.name} needs the terminal, which workers do not have: leave out -n"
         )
     config.option.capture = "no"
-    if hasattr(config.option, "timeout"):
-        config.option.timeout = 0
+
+
+@pytest.hookimpl(optionalhook=True, tryfirst=True)
+def pytest_timeout_set_timer(item: pytest.Item) -> bool | None:
+    """Leaves out every limit of pytest-timeout's, a mark's too, while a rank has the terminal.
+
+    That plugin knows of debuggers in its own process only.
+    """
+    return True if options.PDB_RANK.name in options.given(item.config.option) else None
 
 
 # -- which tests

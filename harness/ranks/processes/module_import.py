@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.machinery
 import importlib.util
 import os
 import sys
@@ -134,11 +135,25 @@ def _load_main(ref: ModuleRef) -> types.ModuleType:
     return _load_file(MAIN_ELSEWHERE, ref.file, package=package, also="__main__")
 
 
+def _spec_of_file(name: str, file: str) -> importlib.machinery.ModuleSpec | None:
+    """How a file becomes a module: by the finder that would import it from its directory, else as it stands.
+
+    So a finder that changes modules (pytest's, for ``assert``) does so here too.
+    """
+    directory, base = os.path.split(file)
+    if base == f"{name.rpartition('.')[2]}.py":
+        for finder in sys.meta_path:
+            spec = finder.find_spec(name, [directory])
+            if spec is not None and spec.origin == file:
+                return spec
+    return importlib.util.spec_from_file_location(name, file)
+
+
 def _load_file(
     name: str, file: str, *, package: str | None = None, also: str | None = None
 ) -> types.ModuleType:
     """Executes a file as a module whose name would not lead Python's import system to it."""
-    spec = importlib.util.spec_from_file_location(name, file)
+    spec = _spec_of_file(name, file)
     if spec is None or spec.loader is None:
         raise LaunchError(f"{file} cannot be imported as a Python module")
     module = importlib.util.module_from_spec(spec)

@@ -116,15 +116,20 @@ class OutcomesTest(PytestCase):
         )
 
     def test_rank_at_the_terminal(self) -> None:
-        """``--pdb-rank`` gives a rank the terminal, without the time limits of harness and pytest-timeout."""
+        """``--pdb-rank`` gives a rank the terminal, without the time limits of harness and pytest-timeout.
+
+        A mark's limit is none either: somebody at a debugger thinks for longer.
+        """
         self.write(
             "test_it.py",
             """
             class T(MultiProcessTestCase):
                 world_size = 2
 
+                @pytest.mark.timeout(1)
                 def test_it(self):
                     answer = 40 + self.rank
+                    time.sleep(1.5)  # longer than every limit given
                     breakpoint()
                     self.assertEqual(answer, 42)
             """,
