@@ -9,6 +9,7 @@ with the reference. Test bodies are written once, in classes without a world siz
 from __future__ import annotations
 
 import re
+import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -24,6 +25,10 @@ from suites.c10d.inputs import EXACTLY, Array, Case, tolerance_of
 
 #: Below the harness's deadline for a test, so that a stuck collective ends with the backend's own message.
 COLLECTIVE_TIMEOUT = timedelta(seconds=60)
+
+#: Seconds by which the last member stays behind the others. Nothing that is right depends on it: a call that
+#: returns too early is seen, and not overtaken by what it should have waited for.
+BEHIND_S = 0.005
 
 #: Groups of global ranks by world size: each rank in exactly one, and group ranks other than the global.
 PARTITIONS: Mapping[int, tuple[tuple[int, ...], ...]] = {
@@ -133,14 +138,16 @@ class C10dTestCase(MultiProcessTestCase):
         """Make what the bodies of a class share; runs before the last member falls behind."""
 
     def come_last(self, last: int, where: str, members: Sequence[int]) -> None:
-        """Return at once on every member but ``last``, on which return when the others have come ``where``.
+        """Return at once on every member but ``last``, which returns after the others have come ``where``.
 
-        A place is used once in a test.
+        They are ``BEHIND_S`` ahead of it then. A place is used once in a test.
         """
         if self.rank != last:
             self.board.set(f"{where}/{self.rank}", "here")
             return
         await_keys(self.board, (f"{where}/{member}" for member in members if member != last))
+        if len(members) > 1:
+            time.sleep(BEHIND_S)
 
     def cell(self, operation: str, dtype: torch.dtype, **coordinates: str) -> AbstractContextManager[None]:
         """Say what is tried within: a cell of the report about the target."""

@@ -91,8 +91,9 @@ class GappedViews:
 
     @gloo_on_cpu
     def test_broadcast_works_on_the_memory(self):
-        dist.broadcast(self.column, 0)
-        self.check_memory(reference.broadcast(self.beneath(), 0)[self.rank])
+        last = self.world_size - 1
+        dist.broadcast(self.column, last)
+        self.check_memory(reference.broadcast(self.beneath(), last)[self.rank])
 
     @gloo_on_cpu
     def test_all_reduce_works_on_the_memory(self):

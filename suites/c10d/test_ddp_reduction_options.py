@@ -117,9 +117,11 @@ class ReductionOptionsTest(DdpTestCase):
         ):
             ddp = self.wrap(copy.deepcopy(model), **options)
             self.assertEqual(ddp.module.number.item(), 0)
+            plain = copy.deepcopy(ddp.module)
             for step in range(1, 4):
                 ddp.module.number.fill_(10 * step + self.rank)
-                loss(ddp, self.draw(2, 3)).backward()
+                self.backward_beside(plain, ddp, self.draw(2 * self.world_size, 3), loss)
+                self.same_gradients(plain, ddp)
                 expected = 10 * step + (0 if synchronized else self.rank)
                 self.assertEqual(ddp.module.number.item(), expected, str(options))
 

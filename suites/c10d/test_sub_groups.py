@@ -272,7 +272,10 @@ class SubGroupLists:
             lambda desc: dist.new_subgroups(group_size=1, group_desc=desc)[0],
             lambda desc: dist.new_subgroups_by_enumeration(pairs, group_desc=desc)[0],
         ):
-            self.assertEqual(made("tensor parallel").group_desc, "tensor parallel")
+            group = made("tensor parallel")
+            self.assertEqual(group.group_desc, "tensor parallel")
+            members = list(self.everyone) if group.size() > 1 else [self.rank]
+            self.assertEqual(dist.get_process_group_ranks(group), members)
             self.assertEqual(made(None).group_desc, "undefined")
 
     def test_new_subgroups_world_size_not_divisible_by_group_size(self):
