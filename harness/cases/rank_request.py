@@ -22,7 +22,7 @@ from harness.ranks.deadlines import start_wait_of
 from harness.ranks.job import Job
 from harness.ranks.processes import module_import
 from harness.ranks.processes.leading_imports import leading_imports
-from harness.requirements import Requirements, get_required_hosts, requirements_of
+from harness.requirements import Requirements, get_required_hosts, get_required_world_size, requirements_of
 from harness.settings import Settings
 from harness.system import intra_op_threads
 from harness.system.scratch import scratch
@@ -50,8 +50,11 @@ class RankRequest(CaseInRank):
 
     @property
     def world_size(self) -> int:
-        """The number of ranks: 4, or the number of GPUs where that is 2 or 3 (upstream's default)."""
-        return defaults.world_size()
+        """The number of ranks: what ``requires_world_size`` says of the test, else upstream's default.
+
+        That is 4, or the number of GPUs where that is 2 or 3.
+        """
+        return get_required_world_size(self, defaults.world_size())
 
     def _current_test_name(self) -> str:
         return self._testMethodName

@@ -7,10 +7,11 @@ from collections.abc import Hashable
 from typing import Any
 
 from harness import MultiProcessTestCase
+from harness.cases import defaults
 from harness.errors import LaunchError
 from harness.ranks.deadlines import start_wait_of
 from harness.ranks.job import Job
-from harness.requirements import communication_check, timeout
+from harness.requirements import communication_check, requires_world_size, timeout
 from harness.settings import Settings
 
 
@@ -32,6 +33,16 @@ class Cases:
         @communication_check("error")
         def test_checked(self) -> None:
             """One whose communication is judged strictly."""
+
+    class Unsaid(MultiProcessTestCase):
+        """A case that does not say its number of ranks."""
+
+        def test_it(self) -> None:
+            """One that does not, either."""
+
+        @requires_world_size(3)
+        def test_on_three(self) -> None:
+            """One that does."""
 
     class Special(Plain):
         """A case that overrides what there is to override."""
@@ -85,6 +96,11 @@ class RankRequestTest(unittest.TestCase):
         self.assertEqual((job.pool_key, job.keeps_group, job.attempt), ("mine", True, ".attempt2"))
         self.assertEqual((job.request.method, job.request.kwargs), ("test_checked", {"ranks": 2}))
         self.assertFalse(job.request.preload)
+
+    def test_number_of_a_test(self) -> None:
+        """A test's decorator says it, where its class does not."""
+        self.assertEqual(self.job(Cases.Unsaid("test_on_three")).request.world_size, 3)
+        self.assertEqual(self.job(Cases.Unsaid("test_it")).request.world_size, defaults.world_size())
 
     def test_deadline(self) -> None:
         """The test's own goes before the settings'; that of a second attempt goes before both."""
