@@ -12,6 +12,8 @@ upstream: none found; pytorch/pytorch#186478 is of the same copy after an operat
 who: Whoever builds a compiler on aot_function that keeps writes in the graph.
 seen: ^(views|aot): silently wrong: [^|]*input # \(a\): stride[^|]*after the call[^|]*\|
     [^|]*\ba\.(t_|transpose_)\([^|]*no_grad\(\): \w+\.\w+_\([^|]*\|[^|]*\|.*input_mutations=True
+seen: ^(views|aot): silently wrong: [^|]*input # \((?P<own>[abc])\): stride[^|]*after the call[^|]*\|
+    [^|]*no_grad\(\): (?P=own)(\[|\.\w+_\()[^|]*\b(?P=own)\.(t_|transpose_)\([^|]*\|.*input_mutations=True
 """
 
 import torch
