@@ -12,10 +12,10 @@ from tools.communication_fuzzing.case import FuzzCase
 from tools.communication_fuzzing.player import Observation
 
 _RANKS = re.compile(r"\branks? (\d+(?:-\d+)?(?:(?:, | and | -> )\d+(?:-\d+)?)*)")
+# How a cause begins that names each rank of a cycle, of which there may be more than two.
+_CYCLE = "ranks call groups in "
 # How a cause begins that names both sides of a collective.
-_SIDES = re.compile(
-    r"^ranks? [\d, -]+ (?:calls?|reduces?|takes?|gives?|broadcasts?) .*, ranks? |^ranks call groups in "
-)
+_SIDES = re.compile(r"^ranks? [\d, -]+ (?:calls?|reduces?|takes?|gives?|broadcasts?) .*, ranks? |^" + _CYCLE)
 _NUMBERS = re.compile(r"(\d+)(?:-(\d+))?")
 
 
@@ -57,12 +57,13 @@ def judged(case: FuzzCase, came: Observation) -> Judgement:
 def blames(program: Program, mutation: Mutation, said: str) -> bool:
     """Whether a cause names the mutated rank: first where most ranks tell it from the others, else at all.
 
-    Of two sides with as many ranks each, any may be named first.
+    Of two sides with as many ranks each, any may be named first, and so may any rank of a cycle.
     """
     named = [_numbers(found[1]) for found in _RANKS.finditer(said)]
     if not has_majority(program, mutation):
         return any(mutation.rank in ranks for ranks in named)
-    as_many = [ranks for ranks in named[:2] if len(ranks) == len(named[0])]
+    sides = named if said.startswith(_CYCLE) else named[:2]
+    as_many = [ranks for ranks in sides if len(ranks) == len(named[0])]
     return any(mutation.rank in ranks for ranks in as_many if ranks is named[0] or _SIDES.search(said))
 
 

@@ -46,6 +46,11 @@ TABLE = (
         Observation("error", "rank 0 calls barrier #1 (t.py:1), rank 1 calls reduce #1"),
         Judgement.REPORTED,
     ),
+    (
+        HANGS,
+        Observation("deadlocked", "ranks call groups in other orders: rank 0 calls a, rank 2 b, rank 1 c"),
+        Judgement.PROVEN,
+    ),
     (OF_TWO, Observation("deadlocked", "rank 0 waits in barrier #1; rank 1 waits"), Judgement.PROVEN),
     (OF_TWO, Observation("deadlocked", "rank 0 waits in barrier #1; rank 2 waits"), Judgement.WRONG_BLAME),
     (MESSAGE, Observation("deadlocked", "rank 2 waits in recv from rank 0"), Judgement.PROVEN),
