@@ -292,13 +292,16 @@ def _collectives(draw: DrawFn, groups: Sequence[tuple[int, ...]], backend: Backe
 def _messages(draw: DrawFn, groups: Sequence[tuple[int, ...]], backend: Backend) -> Message:
     group = draw(st.sampled_from(groups))
     source, target = draw(st.permutations(group).map(lambda ranks: ranks[:2]))
+    dtype = draw(st.sampled_from(_by_use(backend.dtypes)))
+    if {*OBJECTS} & {*backend.kinds} and draw(st.sampled_from((False, False, True))):
+        return Message(source, target, group, dtype, draw(_shapes(scalars=True, large=False)), objects=True)
     lag = draw(st.integers(0, MAX_DELAY).flatmap(lambda n: st.sampled_from((n, -n))))
     early = st.integers(0, MAX_DELAY)
     return Message(
         source,
         target,
         group,
-        dtype=draw(st.sampled_from(_by_use(backend.dtypes))),
+        dtype=dtype,
         shape=draw(_shapes(scalars=True)),
         send=draw(early if lag > 0 else _delays),
         receive=draw(early if lag < 0 else _delays),

@@ -184,7 +184,7 @@ class _RankRun:
 
     def _exchanged(self, step: CollectiveStep, inputs: Tensors) -> Tensors:
         """What an object collective gives. An object is the shape and the numbers of a tensor."""
-        given: list[Any] = [(tuple(tensor.shape), tensor.flatten().tolist()) for tensor in inputs]
+        given: list[Any] = _as_objects(inputs)
         got: list[Any] = [None] * reference.objects_received(step, step.group.index(self._rank))
         if step.kind in IN_PLACE:
             got = given if step.group[step.root] == self._rank else got
@@ -197,10 +197,12 @@ class _RankRun:
         }
         arguments = [values[name] for name in ARGUMENTS[step.kind]]
         getattr(dist, step.kind)(*arguments, group=self._groups[step.group])
+        return self._of_objects(step, got)
+
+    def _of_objects(self, step: Call, objects: Sequence[Any]) -> Tensors:
         dtype = getattr(torch, step.dtype)
-        return [
-            torch.tensor(numbers, dtype=dtype, device=self._device).reshape(shape) for shape, numbers in got
-        ]
+        made = (torch.tensor(numbers, dtype=dtype, device=self._device) for _, numbers in objects)
+        return [tensor.reshape(shape) for tensor, (shape, _) in zip(made, objects, strict=True)]
 
     def _taken(self, number: int) -> bool:
         """Whether a step's input is the output of an earlier one."""
@@ -208,6 +210,8 @@ class _RankRun:
 
     def _transfer(self, action: RankAction, step: Message) -> tuple[Any, Tensors]:
         group = self._groups[step.group]
+        if step.objects:
+            return None, self._listed(action, step, group)
         if action.part == SEND:
             (array,) = self._known.inputs[action.number, self._rank]
             (tensor,) = self._placed(action.number, step, [as_tensor(array, step.dtype, self._device)])
@@ -218,6 +222,17 @@ class _RankRun:
         (tensor,) = self._placed(action.number, step, [empty])
         receive = dist.irecv if action.later else dist.recv
         return receive(tensor, step.source, group=group, tag=step.tag), [tensor]
+
+    def _listed(self, action: RankAction, step: Message, group: Any) -> Tensors:
+        """Sends or receives a list of objects; returns what was received."""
+        if action.part == SEND:
+            arrays = self._known.inputs[action.number, self._rank]
+            tensors = [as_tensor(array, step.dtype, self._device) for array in arrays]
+            dist.send_object_list(_as_objects(tensors), step.target, group=group)
+            return []
+        got: list[Any] = [None] * len(reference.message_shapes(step))
+        dist.recv_object_list(got, step.source, group=group)
+        return self._of_objects(step, got)
 
     def _placed(
         self, number: int, step: CollectiveStep | Message, tensors: list[torch.Tensor]
@@ -260,6 +275,10 @@ def destroyed(group: Any) -> None:
     """Destroys a process group, where this rank is one of its members."""
     if group is not dist.GroupMember.NON_GROUP_MEMBER:
         dist.destroy_process_group(group)
+
+
+def _as_objects(tensors: Tensors) -> list[Any]:
+    return [(tuple(tensor.shape), tensor.flatten().tolist()) for tensor in tensors]
 
 
 def as_tensor(array: Array, dtype: str, device: torch.device) -> torch.Tensor:

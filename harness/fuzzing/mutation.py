@@ -173,7 +173,8 @@ def _differ(program: Program, one: RankAction, other: RankAction) -> bool:
 def facts(step: Call, part: str) -> tuple[object, ...]:
     """What tells one call from another, and what the ranks that make it must have alike."""
     if isinstance(step, Message):
-        return (part, step.group, step.source, step.target, step.tag, step.dtype, math.prod(step.shape))
+        tensor = ("objects",) if step.objects else (step.dtype, math.prod(step.shape))
+        return (part, step.group, step.source, step.target, step.tag, *tensor)
     return (
         step.kind,
         step.group,
@@ -219,7 +220,7 @@ def _other_messages(
     for dtype in backend.dtypes:
         yield {"dtype": dtype}
     unused = 1 + max(each.tag for each in program.steps if isinstance(each, Message))
-    yield {"tag": unused}
+    yield {"tag": unused}  # which a message of objects cannot have
     for rank in step.group:
         if rank not in (step.source, step.target):
             yield {"target": rank} if part == SEND else {"source": rank}

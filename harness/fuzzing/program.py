@@ -141,7 +141,8 @@ class Message(_StepRepr):
     comes n steps after the sender's; with n < 0 the sender's comes -n steps after the receiver's. The earlier
     call must have a delay, and is waited for after the later call, because it might otherwise block a rank
     for which the other one waits. Messages that may be in flight together need different tags, unless their
-    lag is 0. ``views``: both tensors are cut from larger buffers.
+    lag is 0. ``views``: both tensors are cut from larger buffers. ``objects``: it is a list of two objects,
+    as collectives exchange them, by ``send_object_list``: both calls are synchronous and have no tag.
     """
 
     source: int
@@ -154,6 +155,7 @@ class Message(_StepRepr):
     receive: Delay = None
     lag: int = 0
     views: bool = False
+    objects: bool = False
 
     def __post_init__(self) -> None:
         """Raises UsageError for values that make no valid message, or one that could deadlock."""
@@ -167,6 +169,8 @@ class Message(_StepRepr):
         _check_delay(self.receive)
         early = self.send if self.lag > 0 else self.receive
         _check(not self.lag or early is not None, "the call that comes first must not block: give it a delay")
+        plain = self.send is None and self.receive is None and not self.tag and not self.views
+        _check(plain or not self.objects, "a message of objects is synchronous and has no tag and no tensors")
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,8 @@ LABELS = 127
 #: does not overflow, and divides neither the offsets of ranks and parts nor the usual shapes, so that the
 #: data differs by rank, part and place.
 TERMS = 5
+#: How far apart the data of the objects of one message are, in parts.
+LIST = 10
 #: The elements before and behind tensors that are cut from one buffer, all of them 1.
 MARGIN = 3
 
@@ -180,14 +182,21 @@ def taken(program: Program, number: int, rank: int, results: Held) -> Array | No
     return None if inexact_product or len(shapes) != 1 or found[0].shape != shapes[0] else found[0]
 
 
+def message_shapes(step: Message) -> tuple[tuple[int, ...], ...]:
+    """The shape of the tensor that is sent, or those of two objects, the second of which is longer."""
+    return ((1, *step.shape), (3, *step.shape)) if step.objects else (step.shape,)
+
+
 def interpret(program: Program) -> Interpretation:
     """Computes the inputs and results of each rank, step by step."""
     known = Interpretation()
     for number, step in enumerate(program.steps):
         if isinstance(step, Message):
-            message = fill(number, step.source, step.target, step.shape, step.dtype, LABELS)
-            known.inputs[number, step.source] = (message,)
-            known.results[number, step.target] = (message,)
+            message = tuple(
+                fill(number, step.source, step.target + LIST * part, shape, step.dtype, LABELS)
+                for part, shape in enumerate(message_shapes(step))
+            )
+            known.inputs[number, step.source] = known.results[number, step.target] = message
         elif isinstance(step, CollectiveStep):
             given = [_given(program, number, rank, known.results) for rank in step.group]
             known.inputs.update({(number, r): g for r, g in zip(step.group, given, strict=True)})

@@ -97,6 +97,7 @@ def _plainer(step: Step, world_size: int) -> Iterator[Step]:
             {"group": everyone, "source": 0, "target": 1},
             {"group": everyone},
             {"tag": 0},
+            {"objects": False},
             {"views": False},
             {"dtype": "float32"},
             {"shape": (2,)},

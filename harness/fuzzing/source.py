@@ -20,7 +20,7 @@ from harness.fuzzing.program import (
     Regroup,
     Step,
 )
-from harness.fuzzing.reference import LABELS, MARGIN, TERMS, Array, Interpretation, interpret
+from harness.fuzzing.reference import LABELS, LIST, MARGIN, TERMS, Array, Interpretation, interpret
 from harness.fuzzing.schedule import SEND, RankAction, schedule
 
 #: The most numbers of a tensor that the script compares; it leaves out the rest of a larger one.
@@ -272,6 +272,9 @@ def _objects(n: int, step: CollectiveStep, members: Mapping[int, int]) -> Iterat
 
 def _message(action: RankAction, step: Message, name: str) -> Iterator[str]:
     dtype = f"torch.{step.dtype}"
+    if step.objects:
+        yield from _listed(action.number, step, sends=action.part == SEND)
+        return
     how = f"group=groups[{step.group}], tag={step.tag}"
     later = "i" if action.later else ""
     if action.part == SEND:
@@ -282,6 +285,21 @@ def _message(action: RankAction, step: Message, name: str) -> Iterator[str]:
         zeros = f"[torch.zeros({step.shape}, dtype={dtype})]"
         yield f"outputs{name} = {f'cut({zeros})' if step.views else zeros}"
         yield f"work{name} = dist.{later}recv(outputs{name}[0], {step.source}, {how})"
+
+
+def _listed(n: int, step: Message, *, sends: bool) -> Iterator[str]:
+    """The call that sends or receives a list of objects."""
+    shapes, dtype = reference.message_shapes(step), f"torch.{step.dtype}"
+    if sends:
+        part = f"{step.target} + {LIST} * p"
+        filled = f"fill({n}, rank, {part}, shape, {dtype}, {LABELS}) for p, shape in enumerate({shapes})"
+        yield f"sent{n}s = [(tuple(each.shape), each.flatten().tolist()) for each in ({filled})]"
+        yield f"dist.send_object_list(sent{n}s, {step.target}, group=groups[{step.group}])"
+    else:
+        yield f"outputs{n} = [None] * {len(shapes)}"
+        yield f"dist.recv_object_list(outputs{n}, {step.source}, group=groups[{step.group}])"
+        made = f"torch.tensor(numbers, dtype={dtype}).reshape(shape)"
+        yield f"outputs{n} = [{made} for shape, numbers in outputs{n}]"
 
 
 def _checks(

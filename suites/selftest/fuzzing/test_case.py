@@ -71,6 +71,13 @@ class Fuzzing(OnForkServer):
             "Program(world_size=3, steps=(CollectiveStep(kind='all_reduce_coalesced', group=(0, 1, 2)),))",
         )
 
+    def test_a_list_of_objects_is_turned(self) -> None:
+        self.found(
+            planted.TurnsListsTest,
+            "Program(world_size=3, steps=(Message(source=0, target=1, group=(0, 1, 2), objects=True),))",
+            "dist.recv_object_list(outputs0, 0, group=groups[(0, 1, 2)])",
+        )
+
     def test_gaps_are_not_seen(self) -> None:
         self.found(
             planted.ReducesTheMemoryTest,

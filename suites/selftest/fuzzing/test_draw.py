@@ -43,6 +43,7 @@ class Drawing(unittest.TestCase):
                 if isinstance(step, Message):
                     found["receiver first"] += step.lag < 0
                     found["views of a message"] += step.views
+                    found["message of objects"] += step.objects
                     found["sender first"] += step.lag > 0
         wanted = (
             *GLOO.kinds,
@@ -58,6 +59,7 @@ class Drawing(unittest.TestCase):
             "views",
             "gaps",
             "views of a message",
+            "message of objects",
         )
         for each in (*wanted, "asynchronous", "receiver first", "sender first"):
             self.assertGreater(found[each], 5, each)
@@ -130,6 +132,9 @@ class Drawing(unittest.TestCase):
         kinds = {(s.kind, s.dtype) for s in steps if isinstance(s, CollectiveStep)}
         self.assertEqual(kinds, {("all_reduce", "int32"), ("barrier", "float32")})
         self.assertFalse([s for s in steps if isinstance(s, Message)])
+        without = some_of(programs(2, backend=replace(backend, messages=True)))
+        sent = [s for program in without for s in program.steps if isinstance(s, Message)]
+        self.assertEqual({s.objects for s in sent}, {False})
 
     def test_other_groups_and_lengths(self) -> None:
         found = some_of(programs(4, groups=[(1, 3)], max_steps=2), 100)

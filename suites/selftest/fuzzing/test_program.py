@@ -51,6 +51,8 @@ class Values(unittest.TestCase):
         self.refused("must not block: give it a delay", Message, 0, 1, ALL, lag=1)
         self.refused("must not block: give it a delay", Message, 0, 1, ALL, lag=-1, send=0)
         self.assertEqual(Message(0, 1, ALL, lag=-1, receive=0).receive, 0)
+        for wrong in ({"send": 0}, {"receive": 0}, {"tag": 1}, {"views": True}):
+            self.refused("a message of objects is synchronous", Message, 0, 1, ALL, objects=True, **wrong)
 
     def test_a_program_that_its_ranks_cannot_run(self) -> None:
         self.refused("a program for 0 ranks", Program, 0, ())

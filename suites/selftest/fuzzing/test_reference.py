@@ -99,6 +99,14 @@ class Results(unittest.TestCase):
         known = interpret(Program(3, (Message(2, 0, PAIR, dtype="int8"),)))
         self.assertEqual({key: value[0].tolist() for key, value in known.results.items()}, {(0, 0): [63, 64]})
 
+    def test_a_message_of_objects(self) -> None:
+        """The second is three times as long as the first, and of other numbers."""
+        known = interpret(Program(3, (Message(2, 0, PAIR, dtype="int8", objects=True),)))
+        listed = [[[63, 64]], [[16, 17], [18, 19], [20, 21]]]
+        self.assertEqual(
+            {key: [each.tolist() for each in value] for key, value in known.results.items()}, {(0, 0): listed}
+        )
+
 
 class Taking(unittest.TestCase):
     """Steps whose input is the output of an earlier one."""
