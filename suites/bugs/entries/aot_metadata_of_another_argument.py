@@ -13,6 +13,9 @@ seen: ^(aot|views): silently wrong: (argument|input) #.*(shape|stride).*input_mu
 seen: ^(aot|views): silently wrong: input # \(\w\): (requires_grad|values)[^|]*after the call[^|]*\|
     [^|]*\b(?P<own>[abc])\.(unsqueeze_|squeeze_|t_|transpose_)\([^|]*return [^|]*\b(?!(?P=own))[abc]\b[^|]*\|
     [^|]*\|.*input_mutations=True
+seen: ^(aot|views): refused: RuntimeError: setStorage: sizes[^|]*out of bounds[^|]*\|
+    [^|]*\b(?P<own>[abc])\.(unsqueeze_|squeeze_|t_|transpose_)\([^|]*return [^|]*\b(?!(?P=own))[abc]\b[^|]*\|
+    [^|]*\|.*input_mutations=True
 """
 
 import torch
