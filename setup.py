@@ -33,6 +33,7 @@ setup(
     package_data={
         f"{BUNDLED}.suites": ["timings.json", "impact.json.gz"],
         f"{BUNDLED}.suites.fsdp": ["schedules.txt"],
+        f"{BUNDLED}.suites.spmd": ["layouts.txt"],
         "harness": ["py.typed"],
         "harness.report": ["templates/*"],
         "harness.conformance": ["templates/*"],
