@@ -32,6 +32,7 @@ setup(
     package_dir={f"{BUNDLED}.suites": "suites"},
     package_data={
         f"{BUNDLED}.suites": ["timings.json", "impact.json.gz"],
+        f"{BUNDLED}.suites.aot": ["given_to_compilers.txt"],
         f"{BUNDLED}.suites.fsdp": ["schedules.txt"],
         f"{BUNDLED}.suites.spmd": ["layouts.txt"],
         "harness": ["py.typed"],

@@ -25,11 +25,11 @@ from suites.spmd.dtensor_base import Communication
 RANKS = 4
 R = Replicate()
 #: The sums that are tried: of operators of one tensor all kinds, of more the usual.
-SUMS = ("sum", "max")
+SUMS = ("sum", "max", "min", "avg")
 #: How DTensor, or an operator on a shard, refuses a way.
 REFUSALS = (RuntimeError, ValueError, AssertionError)
 #: So many ways are tried of an operator at the most, spread over all.
-MOST = 6
+MOST = 5
 _TENSOR = re.compile(r"([xyz])(\w*)\[([\d,]+)\]")
 #: What an expression of the table may name beside its tensors.
 NAMES = {"torch": torch, "F": F, "aten": torch.ops.aten}
@@ -83,7 +83,7 @@ class Operator:
             choices += [] if kind else [Partial(of) for of in sums]
             each.append(list(itertools.product(choices, repeat=self.dimensions)))
         every = list(itertools.product(*each))
-        return every[:: -(-len(every) // MOST)]
+        return every if len(each) == self.dimensions == 1 else every[:: -(-len(every) // MOST)]
 
     def tried(self, mesh: DeviceMesh, way: tuple[tuple[Placement, ...], ...]) -> str:
         """What comes of one way, in words."""

@@ -1,0 +1,289 @@
+"""What AOTAutograd gives to compilers, and what it notes of inputs and outputs: as a file has it.
+
+The file is ``given_to_compilers.txt``. Values are right, too, where a graph does more than it has to, saves more or hides
+less. A section that is not as torch has it is shown as it would have to be.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import unittest
+import warnings
+from enum import Enum
+from pathlib import Path
+
+if __package__ in (None, ""):  # run as a script: its own directory is no place to import from
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+
+import torch
+from functorch.compile import aot_function, default_partition, make_boxed_func
+from torch._functorch import config
+from torch._functorch.partitioners import min_cut_rematerialization_partition
+from torch._guards import TracingContext, tracing
+from torch._subclasses import FakeTensorMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.checkpoint import checkpoint
+
+from harness import TestCase, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
+from harness.releases import torch_at_least
+
+ACCEPTED = Path(__file__).with_name("given_to_compilers.txt")
+#: What begins a section, before its name.
+SECTION = "== "
+#: Tests that the programs are spread over.
+PARTS = 4
+
+
+def mutated_input(x, y):
+    x.detach().mul_(2)
+    return x * y
+
+
+def mutated_buffer(x, y):
+    with torch.no_grad():
+        y.add_(1)
+    return (x * y).sum()
+
+
+def mutated_and_returned(x, y):
+    z = x.sin()
+    z.mul_(y)
+    return z, z.t()
+
+
+def resized_view(x, y):
+    y.t_()
+    return x + y
+
+
+def alias_of_input(x, y):
+    return x.view(-1), y * x
+
+
+def alias_of_intermediate(x, y):
+    z = x.exp() * y
+    return z.view(-1), z[0]
+
+
+def input_itself(x, y):
+    return x, y.cos() * x
+
+
+def same_twice(x, y):
+    z = x @ y
+    return z, z
+
+
+def none_and_number(x, y):
+    return None, 3, x.sum() + y.sum()
+
+
+def no_gradient(x, y):
+    return x.detach() + 1, (y > 0), x.sigmoid()
+
+
+def views_of_one(x, y):
+    first = x[:2]
+    first.detach().add_(1)
+    return x[2:] * y[2:], first
+
+
+def random_numbers(x, y):
+    return torch.nn.functional.dropout(x, 0.5) * y
+
+
+def recomputed(x, y):
+    return checkpoint(lambda a, b: (a.sin() @ b).relu(), x, y, use_reentrant=False) * 2
+
+
+def fused(x, y):
+    for _ in range(3):
+        x = (x.sin() * y).relu()
+    return x.sum()
+
+
+def expensive(x, y):
+    return (x @ y).softmax(1).log() @ x
+
+
+def reduced(x, y):
+    return (x.exp().sum(0, keepdim=True) * y).tanh(), x.mean()
+
+
+def normalized(x, y):
+    return torch.nn.functional.layer_norm(x, (4,), y[0], y[1])
+
+
+def scattered(x, y):
+    index = torch.tensor([0, 2])
+    return x.index_add(0, index, y[:2]).clone()[index]
+
+
+def strided(x, y):
+    return (x.t() * y).contiguous(), x.expand(2, 4, 4)
+
+
+def in_low_precision(x, y):
+    with torch.autocast("cpu", torch.bfloat16):
+        return (x @ y).float()
+
+
+PROGRAMS = (
+    mutated_input,
+    mutated_buffer,
+    mutated_and_returned,
+    resized_view,
+    alias_of_input,
+    alias_of_intermediate,
+    input_itself,
+    same_twice,
+    none_and_number,
+    no_gradient,
+    views_of_one,
+    random_numbers,
+    recomputed,
+    fused,
+    expensive,
+    reduced,
+    normalized,
+    scattered,
+    strided,
+    in_low_precision,
+)
+#: Programs that are given to the partitioner again, and by which settings of its.
+PARTITIONED = (fused, expensive, reduced, recomputed, normalized)
+SETTINGS = (
+    {"activation_memory_budget": 0.0},
+    {"activation_memory_budget": 0.5},
+    {"aggressive_recomputation": True},
+    {"ban_recompute_materialized_backward": False},
+    {"recompute_views": True},
+)
+
+
+def noted(of):
+    """What a record of an input or output says, without what is false, none or a tensor."""
+    said = []
+    for name in sorted(vars(of) if hasattr(of, "__dict__") else of.__dataclass_fields__):
+        value = getattr(of, name)
+        if value is True:
+            said.append(name)
+        elif isinstance(value, int) and value is not False:
+            said.append(f"{name}={value}")
+        elif isinstance(value, Enum):
+            said.append(value.name)
+        elif isinstance(value, set | frozenset) and value:
+            said.append(f"{name}={sorted(value)}")
+    return " ".join(said)
+
+
+def compiled(program, partition):
+    """The graphs that the compilers get, as text, and what is noted about inputs and outputs."""
+    lines, contexts = [], TracingContext(FakeTensorMode())
+
+    def compiler(name):
+        def compile_graph(graph, inputs):
+            code = graph.code.strip().splitlines()[1:]
+            shapes = " ".join(
+                str(tuple(each.shape)) if hasattr(each, "shape") else str(each) for each in inputs
+            )
+            lines.append(f"{name} of {shapes}")
+            lines.extend(line.partition(";  ")[0].rstrip() for line in code if line.strip())
+            metadata = contexts.fw_metadata
+            if name == "forward" and metadata is not None:
+                lines.extend(f"input: {noted(each)}" for each in metadata.input_info)
+                lines.extend(f"output: {noted(each)}" for each in metadata.output_info)
+            return make_boxed_func(graph.forward)
+
+        return compile_graph
+
+    torch.manual_seed(0)
+    x, y = torch.rand(4, 4, requires_grad=True), torch.rand(4, 4)
+    function = aot_function(
+        program,
+        fw_compiler=compiler("forward"),
+        bw_compiler=compiler("backward"),
+        inference_compiler=compiler("inference"),
+        partition_fn=partition,
+        keep_inference_input_mutations=True,
+    )
+    with tracing(contexts):
+        results = function(x, y)
+        sums = [
+            each.sum()
+            for each in tree_leaves(results)
+            if isinstance(each, torch.Tensor) and each.requires_grad
+        ]
+        sum(sums[1:], sums[0]).backward()
+    return lines
+
+
+def saved(program):
+    """What the partitioner has the forward save, and how many operators the backward then has."""
+    lines = compiled(program, min_cut_rematerialization_partition)
+    at = next(number for number, line in enumerate(lines) if line.startswith("backward"))
+    returned = next(line for line in lines[:at] if line.startswith("    return"))
+    calls = sum("torch.ops" in line for line in lines[at:])
+    return f"{returned.strip()}, then {calls}"
+
+
+def accepted():
+    """The sections by name, each with its lines."""
+    sections = {}
+    for line in ACCEPTED.read_text(encoding="utf-8").splitlines():
+        if line.startswith(SECTION):
+            lines = sections[line.removeprefix(SECTION)] = []
+        else:
+            lines.append(line)
+    return sections
+
+
+@unittest.skipUnless(torch_at_least("2.13"), "the graphs are those of torch 2.13")
+class GivenToCompilersTest(TestCase):
+    """Programs of two square matrices, of which the first wants a gradient."""
+
+    def setUp(self):
+        super().setUp()
+        self.sections = accepted()
+        around = contextlib.ExitStack()
+        self.addCleanup(around.close)
+        around.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore")
+        # Graphs from the cache are not given to the compilers again.
+        around.enter_context(config.patch(enable_autograd_cache=False))
+
+    def check(self, name, found):
+        with self.subTest(name):
+            self.assertEqual(found, self.sections.get(name), f"{SECTION}{name}\n" + "\n".join(found))
+
+    def check_part(self, part):
+        for program in PROGRAMS[part::PARTS]:
+            self.check(program.__name__, compiled(program, default_partition))
+
+    def test_graphs(self):
+        self.check_part(0)
+
+    def test_graphs_of_a_second_part(self):
+        self.check_part(1)
+
+    def test_graphs_of_a_third_part(self):
+        self.check_part(2)
+
+    def test_graphs_of_a_fourth_part(self):
+        self.check_part(3)
+
+    def test_what_is_saved(self):
+        for program in PARTITIONED:
+            name = f"{program.__name__}, partitioned"
+            self.check(name, compiled(program, min_cut_rematerialization_partition))
+
+    def test_what_is_saved_by_settings(self):
+        for setting in SETTINGS:
+            with config.patch(setting):
+                found = [f"{program.__name__}: {saved(program)}" for program in PARTITIONED]
+            self.check(" ".join(f"{name}={value}" for name, value in setting.items()), found)
+
+
+if __name__ == "__main__":
+    run_tests()
