@@ -1,7 +1,7 @@
 """What AOTAutograd gives to compilers, and what it notes of inputs and outputs: as a file has it.
 
-The file is ``given_to_compilers.txt``. Values are right, too, where a graph does more than it has to, saves more or hides
-less. A section that is not as torch has it is shown as it would have to be.
+The file is ``given_to_compilers.txt``. Values are right, too, where a graph does more than it has to, saves
+more or hides less. A section that is not as torch has it is shown as it would have to be.
 """
 
 from __future__ import annotations
