@@ -198,6 +198,8 @@ class FullyShardMethodsTest(PlainCopyTestCase):
             with torch.no_grad():
                 self.assertEqual(model.score(rows, times=3), plain.score(rows, times=3), **ROUNDED)
             self.assertIsInstance(model.blocks[0].up.weight, DTensor)
+        with self.assertRaisesRegex(ValueError, "does not have a method grade"):
+            register_fsdp_forward_method(model, "grade")
         register_fsdp_forward_method(plain, "score")  # on a module that is not sharded nothing happens
         self.assertEqual(plain.score(rows, times=3), model.score(rows, times=3), **ROUNDED)
 
