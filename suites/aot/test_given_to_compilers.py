@@ -129,7 +129,35 @@ def in_low_precision(x, y):
         return (x @ y).float()
 
 
+def other_type(x, y):
+    return y.view(torch.int32), x * 2
+
+
+def as_complex(x, y):
+    return torch.view_as_complex(y.view(4, 2, 2)), (x + y).t()
+
+
+def detached_alias(x, y):
+    y.mul_(3)
+    return x.detach().view(2, 8), y[1:], x * y
+
+
+def in_place_on_a_view(x, y):
+    y.view(-1)[3:7].zero_()
+    return x + y, y.diagonal()
+
+
+def strided_gradient(x, y):
+    z = x.t().contiguous()
+    return z.t() * y, z.expand(3, 4, 4)
+
+
 PROGRAMS = (
+    other_type,
+    as_complex,
+    detached_alias,
+    in_place_on_a_view,
+    strided_gradient,
     mutated_input,
     mutated_buffer,
     mutated_and_returned,
@@ -179,7 +207,7 @@ def noted(of):
 
 
 def compiled(program, partition):
-    """The graphs that the compilers get, as text, and what is noted about inputs and outputs."""
+    """The graphs that the compilers get, with what is noted of inputs and outputs; and what came of it."""
     lines, contexts = [], TracingContext(FakeTensorMode())
 
     def compiler(name):
@@ -198,8 +226,6 @@ def compiled(program, partition):
 
         return compile_graph
 
-    torch.manual_seed(0)
-    x, y = torch.rand(4, 4, requires_grad=True), torch.rand(4, 4)
     function = aot_function(
         program,
         fw_compiler=compiler("forward"),
@@ -209,19 +235,32 @@ def compiled(program, partition):
         keep_inference_input_mutations=True,
     )
     with tracing(contexts):
-        results = function(x, y)
-        sums = [
-            each.sum()
-            for each in tree_leaves(results)
-            if isinstance(each, torch.Tensor) and each.requires_grad
-        ]
+        found = ran(function)
+    return lines, found
+
+
+def ran(function):
+    """What comes of two calls: results and gradients, how they lie in memory, and the inputs afterwards."""
+    torch.manual_seed(0)
+    found = []
+    for _ in range(2):
+        x, y = torch.rand(4, 4, requires_grad=True), torch.rand(4, 4)
+        results = tree_leaves(function(x, y))
+        tensors = [each for each in results if isinstance(each, torch.Tensor)]
+        memory = [each.untyped_storage().data_ptr() for each in (x, y)]
+        for each in tensors:
+            shared = [each.untyped_storage().data_ptr() == of for of in memory]
+            found.append((each.dtype, each.shape, each.stride(), each.requires_grad, each.is_leaf, shared))
+        sums = [(each * n).sum() for n, each in enumerate(tensors, 1) if each.requires_grad]
         sum(sums[1:], sums[0]).backward()
-    return lines
+        values = [each.detach().clone() for each in (*tensors, x, y, x.grad)]
+        found.append([len(results), x.grad.stride(), y.stride(), *values])
+    return found
 
 
 def saved(program):
     """What the partitioner has the forward save, and how many operators the backward then has."""
-    lines = compiled(program, min_cut_rematerialization_partition)
+    lines, _ = compiled(program, min_cut_rematerialization_partition)
     at = next(number for number, line in enumerate(lines) if line.startswith("backward"))
     returned = next(line for line in lines[:at] if line.startswith("    return"))
     calls = sum("torch.ops" in line for line in lines[at:])
@@ -257,9 +296,15 @@ class GivenToCompilersTest(TestCase):
         with self.subTest(name):
             self.assertEqual(found, self.sections.get(name), f"{SECTION}{name}\n" + "\n".join(found))
 
+    def check_program(self, name, program, partition):
+        lines, found = compiled(program, partition)
+        self.check(name, lines)
+        with self.subTest(name):
+            self.assertEqual(found, ran(program), rtol=1e-6, atol=1e-6)
+
     def check_part(self, part):
         for program in PROGRAMS[part::PARTS]:
-            self.check(program.__name__, compiled(program, default_partition))
+            self.check_program(program.__name__, program, default_partition)
 
     def test_graphs(self):
         self.check_part(0)
@@ -276,7 +321,7 @@ class GivenToCompilersTest(TestCase):
     def test_what_is_saved(self):
         for program in PARTITIONED:
             name = f"{program.__name__}, partitioned"
-            self.check(name, compiled(program, min_cut_rematerialization_partition))
+            self.check_program(name, program, min_cut_rematerialization_partition)
 
     def test_what_is_saved_by_settings(self):
         for setting in SETTINGS:

@@ -13,6 +13,7 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 import torch
+import torch.distributed as dist
 from torch.distributed.nn import functional
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
@@ -34,16 +35,17 @@ class DifferentiableCollectivesTest(C10dTestCase):
         """Return a rank's input, a row for each rank."""
         return torch.arange(6.0, device=self.device).reshape(3, 2) + 10 * (rank + 1)
 
-    def check(self, communicate, expected, *, given=None, only_root=False):
+    def check(self, communicate, expected, *, given=None, only_root=False, members=None):
         """Check results and gradients of a collective that is used twice in a program.
 
         ``expected`` is what each rank gets, given the inputs of all. With ``only_root`` the others get
-        nothing that is defined.
+        nothing that is defined. With ``members`` these alone take part, and are counted from 0.
         """
-        given = given or self.given
-        inputs = [given(rank).requires_grad_() for rank in range(self.world_size)]
-        wanted = [expected(rank, [2 * each for each in inputs]) for rank in range(self.world_size)]
-        losses = sum(self.loss(rank, parts, only_root) for rank, parts in enumerate(wanted))
+        given, members = given or self.given, members or list(range(self.world_size))
+        at = members.index(self.rank)
+        inputs = [given(rank).requires_grad_() for rank in members]
+        wanted = [expected(place, [2 * each for each in inputs]) for place in range(len(members))]
+        losses = sum(self.loss(rank, parts, only_root) for rank, parts in zip(members, wanted, strict=True))
         # Zeros where a rank's input comes to nobody.
         gradients = torch.autograd.grad(losses, inputs, allow_unused=True, materialize_grads=True)
         mine = given(self.rank).requires_grad_()
@@ -52,9 +54,9 @@ class DifferentiableCollectivesTest(C10dTestCase):
             found = communicate(2 * mine)
             found = found if isinstance(found, tuple) else (found,)
             if self.rank == ROOT or not only_root:
-                self.assertEqual(found, wanted[self.rank], **EXACTLY)
+                self.assertEqual(found, wanted[at], **EXACTLY)
             self.loss(self.rank, found, only_root).backward()
-            self.assertEqual(mine.grad, gradients[self.rank], **EXACTLY)
+            self.assertEqual(mine.grad, gradients[at], **EXACTLY)
 
     def loss(self, rank, parts, only_root):
         """Weigh what a rank gets by its number and each element's place; what is not defined by nothing."""
@@ -96,6 +98,34 @@ class DifferentiableCollectivesTest(C10dTestCase):
             lambda x: functional.all_to_all([torch.empty_like(part) for part in x], list(x)),
             lambda rank, all_of: tuple(each[rank] for each in all_of),
         )
+
+    def test_in_a_group_of_two(self):
+        """Those in it communicate with each other alone.
+
+        Of the first ranks of all: gloo's backwards take ranks of the group for those of all.
+        """
+        members = [0, 1]
+        group = dist.new_group(members, backend=self.backend)
+        if self.rank not in members:
+            return
+        for name, communicate, expected in (
+            ("all_gather", lambda x: functional.all_gather(x, group), lambda _, of: tuple(of)),
+            ("all_reduce", lambda x: functional.all_reduce(x, group=group), lambda _, of: (sum(of),)),
+            (
+                "reduce_scatter",
+                lambda x: functional.reduce_scatter(torch.empty_like(x[0]), list(x[:2]), group=group),
+                lambda place, of: (sum(each[place] for each in of),),
+            ),
+            (
+                "all_to_all",
+                lambda x: functional.all_to_all(
+                    [torch.empty_like(each) for each in x[:2]], list(x[:2]), group
+                ),
+                lambda place, of: tuple(each[place] for each in of),
+            ),
+        ):
+            with self.subTest(name):
+                self.check(communicate, expected, members=members)
 
     @needs_all_to_all
     def test_all_to_all_of_uneven_parts(self):

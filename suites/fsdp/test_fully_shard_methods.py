@@ -274,6 +274,10 @@ class FullyShardMethodsTest(PlainCopyTestCase):
         model = self.made()
         with self.assertRaisesRegex(Exception, "(?i)already"):
             fully_shard(model)
+        with torch.device("meta"):
+            nowhere = Net()
+        with self.assertRaisesRegex(RuntimeError, "materialized from meta device.*stem.weight"):
+            fully_shard(nowhere)(self.batch.of(self.rank).inputs)
 
 
 if __name__ == "__main__":
