@@ -13,8 +13,8 @@
 from __future__ import annotations
 
 import re
-
-import torch
+import sys
+from importlib import import_module, metadata
 
 from harness.errors import UsageError
 
@@ -26,13 +26,23 @@ def torch_at_least(release: str) -> bool:
 
     UsageError where ``release`` is not major.minor.
     """
-    return _numbers(torch.__version__) >= _numbers(release)
+    return _numbers(_running()) >= _numbers(release)
 
 
 def torch_between(since: str | None, before: str | None) -> bool:
     """Whether torch is of ``since`` or later, and older than ``before``; None is no limit."""
     begun = since is None or torch_at_least(since)
     return begun and not (before is not None and torch_at_least(before))
+
+
+def _running() -> str:
+    """The version of torch. Where nothing has imported it, its package says so, which saves the import."""
+    if "torch" not in sys.modules:
+        try:
+            return metadata.version("torch")
+        except metadata.PackageNotFoundError:  # a tree of sources that is on the path
+            pass
+    return str(import_module("torch").__version__)
 
 
 def _numbers(version: str) -> tuple[int, int]:

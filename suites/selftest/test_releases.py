@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import tempfile
 import unittest
+from pathlib import Path
 from unittest import mock
 
 import torch
@@ -38,6 +42,19 @@ class ReleaseTest(unittest.TestCase):
             ):
                 with self.subTest(since=since, before=before):
                     self.assertEqual(torch_between(since, before), inside)
+
+    def test_not_imported(self) -> None:
+        """A process without torch does not import it, unless nothing else knows its version."""
+        ask = (
+            "import sys; from importlib import metadata; from unittest import mock; "
+            "from harness import releases; "
+            "assert releases.torch_at_least('1.13') and 'torch' not in sys.modules; "
+            "missing = mock.patch.object(metadata, 'version', side_effect=metadata.PackageNotFoundError); "
+            "missing.start(); sys.path.insert(0, sys.argv[1]); assert not releases.torch_at_least('1.13')"
+        )
+        with tempfile.TemporaryDirectory() as directory:
+            Path(directory, "torch.py").write_text("__version__ = '1.12'")
+            subprocess.run([sys.executable, "-c", ask, directory], check=True)
 
     def test_refused(self) -> None:
         """Text that is not a release is a UsageError."""
