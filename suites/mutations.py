@@ -157,4 +157,21 @@ EQUIVALENT: dict[str, str] = {
     "costs => reversed(list(costs))": ("the symbols of all costs become a set"),
     "torch/distributed/tensor/placement_types.py _StridedShard._to_replicate_tensor: "
     "torch.Tensor => torch._prims_common": ("typing.cast does not look at its first argument"),
+    "torch/distributed/utils.py _recursive_to.to_map: device == target_device => True": (
+        "on a CPU there is no device but the target"
+    ),
+    "torch/distributed/distributed_c10d.py gather_object: "
+    "torch.empty(max_object_size * group_size, dtype=torch.uint8, device=current_device) => "
+    "torch.empty(max_object_size * group_size, dtype=torch.uint8)": (
+        "gloo's objects travel on the CPU, where tensors are made"
+    ),
+    "torch/distributed/fsdp/_fully_shard/_fsdp_init.py _ignore_module: "
+    "ignore_decision[module] = False => pass": ("it keeps what would be found again"),
+    "torch/distributed/fsdp/_fully_shard/_fsdp_param.py FSDPParam.reset_sharded_param: "
+    "self.pin_memory and (not local_tensor.is_pinned()) => self.pin_memory": (
+        "what is pinned is itself where it is pinned again"
+    ),
+    "torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py FSDPParamGroup._init_mp_dtypes: 0 => 1": (
+        "one parameter has one type"
+    ),
 }

@@ -117,13 +117,11 @@ class SchedulesTest(PlainCopyTestCase):
     def test_options_of_fully_shard(self):
         pairs = {"mesh_dim_names": ("replicate", "shard")}
         replicated = init_device_mesh(self.device_type, (2, 1), **pairs)
-        doubly = init_device_mesh(self.device_type, (1, 2), **pairs)
         for name, options in (
             ("kept whole after the forward", {"reshard_after_forward": False}),
             ("of low precision", {"mp_policy": MixedPrecisionPolicy(BF16, reduce_dtype=torch.float32)}),
             ("reduced in low precision", {"mp_policy": MixedPrecisionPolicy(reduce_dtype=BF16)}),
             ("replicated", {"mesh": replicated}),
-            ("on two dimensions", {"mesh": doubly}),
         ):
             model = self.made(**options)
             self.check_steps(f"FSDP2 {name}", model)
@@ -225,11 +223,8 @@ class SchedulesTest(PlainCopyTestCase):
             ("prefetched late", {"backward_prefetch": BackwardPrefetch.BACKWARD_POST}),
             ("prefetched never", {"backward_prefetch": None}),
             ("prefetched in the forward", {"forward_prefetch": True}),
-            ("without a limit", {"limit_all_gathers": False}),
-            ("flat", {"use_orig_params": False}),
             ("of low precision", {"mixed_precision": low}),
             ("of low precision, kept whole", {"mixed_precision": low, "sharding_strategy": kept}),
-            ("reduced in low precision", {"mixed_precision": MixedPrecision(reduce_dtype=BF16)}),
         ):
             model = self.fsdp1(self.plain, Block, **options)
             usual = self.check_steps(f"FSDP1 {name}", model)

@@ -29,7 +29,7 @@ SUMS = ("sum", "max", "min", "avg")
 #: How DTensor, or an operator on a shard, refuses a way.
 REFUSALS = (RuntimeError, ValueError, AssertionError)
 #: So many ways are tried of an operator at the most, spread over all.
-MOST = 5
+MOST = 4
 _TENSOR = re.compile(r"([xyz])(\w*)\[([\d,]+)\]")
 #: What an expression of the table may name beside its tensors.
 NAMES = {"torch": torch, "F": F, "aten": torch.ops.aten}
