@@ -49,12 +49,13 @@ class Signature:
     """What a call is, without when and where it was made.
 
     ``members`` are the global ranks of the group in group order, () where unknown; ``made_at`` is the line
-    that made it, "" for the default group. ``generation`` counts groups of its name before. ``root`` and
-    ``peer`` are global ranks (peer None on a receive: from any source). ``tensors`` is for people ("(2, 3)
-    float32"), ``nbytes`` is their size. ``agreed`` is what all members must have alike, besides operation,
-    root and reduce operation. ``sent`` and ``received`` are element counts by member, where what one sends
-    another expects. ``timeout_s`` is after how long the call gives up by itself. Of a store, ``group`` is
-    what it puts before ``key``; ``workers``, if any, are the calls with this key for which it waits.
+    that made it, "" for the default group. ``description`` is what torch or the user calls the group, as
+    "mesh_tp". ``generation`` counts groups of its name before. ``root`` and ``peer`` are global ranks (peer
+    None on a receive: from any source). ``tensors`` is for people ("(2, 3) float32"), ``nbytes`` is their
+    size. ``agreed`` is what all members must have alike, besides operation, root and reduce operation.
+    ``sent`` and ``received`` are element counts by member, where what one sends another expects.
+    ``timeout_s`` is after how long the call gives up by itself. Of a store, ``group`` is what it puts before
+    ``key``; ``workers``, if any, are the calls with this key for which it waits.
     """
 
     operation: str
@@ -65,6 +66,7 @@ class Signature:
     default: bool = False
     generation: int = 0
     backend: str = ""
+    description: str = ""
     reduce_op: str = ""
     root: int | None = None
     peer: int | None = None

@@ -16,6 +16,7 @@ from harness.communication.difference_text import (
     message_text,
     verb_of,
 )
+from harness.communication.group_choice import other_group
 from harness.communication.matching import (
     CallsByRank,
     differences,
@@ -67,6 +68,7 @@ def explain(states: Sequence[RankState], *, over: bool = False) -> Explanation |
     return (
         crossed
         or differing
+        or other_group(calls, waiting)
         or tags_differ(calls, waiting)
         or misdirected(calls, waiting, {s.rank for s in states if s.gone})
         or incomplete

@@ -13,6 +13,9 @@ from harness.communication.signatures import group_text
 from harness.communication.user_lines import ObjectCall
 from harness.communication_call import UNNAMED
 
+# What torch calls the default group.
+_DEFAULT = "default_pg"
+
 
 class KnownGroup:
     """What is known of a process group, and how many calls it has had."""
@@ -103,6 +106,7 @@ class KnownGroups:
             generation=generation,
             timeout_s=_timeout_of(group),
             backend=_backend_name(group),
+            description=_description(group),
         )
         return KnownGroup(weakref.ref(group), told, self._write(told), generation, known=bool(members))
 
@@ -115,10 +119,20 @@ def _group_name(group: Any) -> str:
 
 
 def _is_default(group: Any) -> bool:
+    return _described(group) == _DEFAULT
+
+
+def _description(group: Any) -> str:
+    """What torch or the user calls the group: ``mesh_tp``; "" for the default group and for one without."""
+    described = _described(group)
+    return "" if described in (_DEFAULT, "undefined") else described
+
+
+def _described(group: Any) -> str:
     try:
-        return bool(group.group_desc == "default_pg")
+        return str(group.group_desc)
     except (AttributeError, RuntimeError):  # a group of Python's without a description
-        return False
+        return "undefined"
 
 
 def _backend_name(group: Any) -> str:

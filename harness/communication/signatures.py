@@ -20,7 +20,7 @@ from harness.communication_call import Kind, Signature
 from harness.field_checks import LARGEST_NUMBER, checked
 
 _NOT_TOLD = -1  # in a table of counts: nothing goes between these two
-_GROUP_FIELDS = ("group", "members", "made_at", "default", "generation", "backend")
+_GROUP_FIELDS = ("group", "members", "made_at", "default", "generation", "backend", "description")
 _quoted = json.JSONEncoder().encode
 
 
@@ -47,6 +47,7 @@ def group_text(
     generation: int,
     timeout_s: float | None,
     backend: str = "",
+    description: str = "",
     operation: str = "?",
     kind: str = "collective",
 ) -> str:
@@ -54,7 +55,7 @@ def group_text(
     return (
         f'{{"operation":"{operation}","kind":"{kind}","group":{_quoted(name)},"members":{_integers(members)},'
         f'"made_at":{_quoted(made_at)},"default":{"true" if default else "false"},"generation":{generation},'
-        f'"backend":{_quoted(backend)},"timeout_s":{_number(timeout_s)}}}'
+        f'"backend":{_quoted(backend)},"description":{_quoted(description)},"timeout_s":{_number(timeout_s)}}}'
     )
 
 

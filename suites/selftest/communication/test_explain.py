@@ -64,6 +64,30 @@ class ExplainTest(unittest.TestCase):
             3,
         )
 
+    def test_another_dimension_of_a_mesh(self) -> None:
+        """The rank that takes another dimension's group is the cause, not the one that left after its own."""
+
+        def on(dimension: str, members: tuple[int, ...], **fields: Any) -> Call:
+            return call(members=members, group=str(members), description=f"mesh_{dimension}", **fields)
+
+        first = [on("tp", (0, 1), state="ended"), on("tp", (2, 3), state="ended")]
+        done, stuck = on("tp", (0, 1), number=2, state="ended"), on("tp", (2, 3), number=2)
+        odd = on("dp", (1, 3))
+        told = (
+            "rank 3 calls all_reduce on group {1, 3} (mesh_dp) (t.py:20 in test_x), "
+            "ranks 0-2 call it on groups {0, 1}, {2, 3} (mesh_tp)"
+        )
+        left_and_stuck = [left(0, first[0], done), left(1, first[0], done), waits(2, first[1], stuck)]
+        self.check([*left_and_stuck, waits(3, first[1], odd)], told, 3)
+        # At another line, or without a name of their own, groups tell nothing.
+        for other in (
+            replace(odd, place="t.py:30"),
+            replace(odd, signature=replace(odd.signature, description="")),
+        ):
+            found = explain([*left_and_stuck, waits(3, first[1], other)])
+            assert found is not None
+            self.assertIn("rank 1 left the test", found.text)
+
     def test_missed_by_most(self) -> None:
         """Of ranks that wait for each other, the one that most others miss comes first."""
         missed = call("gather", members=(0, 1, 2), group="1", root=2)

@@ -11,6 +11,7 @@ from unittest import SkipTest
 
 import torch
 import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
 
 from suites.selftest.communication.programs.program import EVERYWHERE, KEPT, PROCESSES, STARTED, Kind, Table
 
@@ -323,6 +324,25 @@ def different_asynchronous_calls(rank: int, world_size: int) -> None:
     assert work is not None
     work.wait()
     dist.barrier()
+
+
+# -- another group of a mesh
+
+
+@bug(
+    4,
+    Kind.DEADLOCKED,
+    "rank 3 calls all_reduce on group {{1, 3}} (mesh_dp)",
+    "ranks 0-2 call it on groups {{0, 1}}, {{2, 3}} (mesh_tp)",
+    "{guilty}",
+    guilty=[3],
+    modes=PROCESSES,
+)
+def takes_another_dimension_of_the_mesh(rank: int, world_size: int) -> None:
+    """Rank 3 reduces over "dp" where the others do over "tp": rank 1 has done nothing wrong, and left."""
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+    group = mesh.get_group("dp" if rank == 3 else "tp")
+    dist.all_reduce(torch.ones(2), group=group)  # guilty
 
 
 # -- waits by a future
