@@ -174,4 +174,20 @@ EQUIVALENT: dict[str, str] = {
     "torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py FSDPParamGroup._init_mp_dtypes: 0 => 1": (
         "one parameter has one type"
     ),
+    "torch/distributed/algorithms/_comm_hooks/default_hooks.py allreduce_hook: "
+    "state.gradient_predivide_factor > 1 => state.gradient_predivide_factor >= 1": (
+        "a division by 1 changes nothing"
+    ),
+    "torch/distributed/algorithms/_comm_hooks/default_hooks.py allreduce_hook: "
+    "state.gradient_postdivide_factor > 1 => state.gradient_postdivide_factor >= 1": (
+        "a division by 1 changes nothing"
+    ),
+    "torch/distributed/algorithms/_comm_hooks/default_hooks.py reduce_scatter_hook: "
+    "state.gradient_predivide_factor > 1 => state.gradient_predivide_factor >= 1": (
+        "a division by 1 changes nothing"
+    ),
+    "torch/distributed/algorithms/_comm_hooks/default_hooks.py reduce_scatter_hook: "
+    "state.gradient_postdivide_factor > 1 => state.gradient_postdivide_factor >= 1": (
+        "a division by 1 changes nothing"
+    ),
 }
