@@ -143,7 +143,8 @@ def _spec_of_file(name: str, file: str) -> importlib.machinery.ModuleSpec | None
     directory, base = os.path.split(file)
     if base == f"{name.rpartition('.')[2]}.py":
         for finder in sys.meta_path:
-            spec = finder.find_spec(name, [directory])
+            find = getattr(finder, "find_spec", None)  # before 3.12 some finders have find_module alone
+            spec: importlib.machinery.ModuleSpec | None = find and find(name, [directory])
             if spec is not None and spec.origin == file:
                 return spec
     return importlib.util.spec_from_file_location(name, file)
