@@ -127,6 +127,16 @@ def hunted(name: str) -> Hunted[Any]:
     """The fuzzer of a name; UsageError where there is none."""
     if name not in FUZZERS:
         raise UsageError(f"there is no fuzzer {name!r}; there are {', '.join(sorted(FUZZERS))}")
-    module, _, qualname = FUZZERS[name].partition(":")
+    return imported(FUZZERS[name])
+
+
+def imported(reference: str) -> Hunted[Any]:
+    """The fuzzer of a class, given as ``module:Class``; a rank need not know its name."""
+    module, _, qualname = reference.partition(":")
     found: Hunted[Any] = getattr(importlib.import_module(module), qualname)()
     return found
+
+
+def reference_of(fuzzer: Hunted[Any]) -> str:
+    """The class of a fuzzer, as ``module:Class``."""
+    return f"{type(fuzzer).__module__}:{type(fuzzer).__qualname__}"

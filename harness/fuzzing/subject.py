@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import torch.distributed as dist
 
 from harness.cases.continuous import MultiProcContinuousTest
-from harness.fuzzing.hunted import Hunted, Place, hunted
+from harness.fuzzing.hunted import Hunted, Place, imported, reference_of
 
 #: The world sizes that a program may ask for.
 WORLD_SIZES = range(1, 9)
@@ -34,7 +34,7 @@ class _Played(MultiProcContinuousTest):
 
     def _imports_of_ranks(self) -> list[str]:
         assert self._given is not None, "a program was given"
-        return [*super()._imports_of_ranks(), *hunted(self._given["fuzzer"]).imports]
+        return [*super()._imports_of_ranks(), *imported(self._given["fuzzer"]).imports]
 
     def _run_arguments(self, world_size: int) -> dict[str, Any]:
         assert self._given is not None, "a program was given"
@@ -48,7 +48,7 @@ class _Played(MultiProcContinuousTest):
     def test_program(self) -> None:
         """Plays the program in a rank."""
         given = type(self)._shipped
-        fuzzer = hunted(given["fuzzer"])
+        fuzzer = imported(given["fuzzer"])
         store = dist.distributed_c10d._get_default_store()
         board = dist.PrefixStore(f"program {given['turn']}", store)
         fuzzer.run(fuzzer.from_json(given["program"]), Place(self.rank, int(self.world_size), board))
@@ -74,5 +74,5 @@ globals().update({each.__name__: each for each in _CLASSES.values()})
 def subject_of(fuzzer: Hunted[Any], program: Any) -> _Played:
     """A test that plays a program of a fuzzer."""
     test = _CLASSES[fuzzer.pooled, fuzzer.world_size(program)]("test_program")
-    test._given = {"fuzzer": fuzzer.name, "program": fuzzer.to_json(program)}
+    test._given = {"fuzzer": reference_of(fuzzer), "program": fuzzer.to_json(program)}
     return test

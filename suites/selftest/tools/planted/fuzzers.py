@@ -1,7 +1,4 @@
-"""The fuzzers with something planted, for ``harness.fuzzing.hunted.FUZZERS``.
-
-All of them at once: a process that starts ranks for several tests knows those of the first one.
-"""
+"""The fuzzers with something planted, for ``harness.fuzzing.hunted.FUZZERS``."""
 
 from __future__ import annotations
 
