@@ -29,25 +29,13 @@ from torch.distributed.fsdp import FullyShardedDataParallel as FSDP
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.releases import torch_at_least
+from suites.accepted_sections import accepted_sections, as_section
 from suites.fsdp.models import Block
 from suites.fsdp.plain_copy import PlainCopyTestCase
 from suites.fsdp.schedule import scheduled
 
 ACCEPTED = Path(__file__).with_name("schedules.txt")
-#: What begins a section, before its name.
-SECTION = "== "
 BF16 = torch.bfloat16
-
-
-def accepted():
-    """The sections by name, each with its lines."""
-    sections = {}
-    for line in ACCEPTED.read_text(encoding="utf-8").splitlines():
-        if line.startswith(SECTION):
-            lines = sections[line.removeprefix(SECTION)] = []
-        else:
-            lines.append(line)
-    return sections
 
 
 def changes(usual, found):
@@ -66,7 +54,7 @@ class SchedulesTest(PlainCopyTestCase):
         super().setUpRank()
         warnings.filterwarnings("ignore", category=FutureWarning)
         warnings.filterwarnings("ignore", category=UserWarning)
-        self.sections = accepted()
+        self.sections = accepted_sections(ACCEPTED)
         region = scheduled()
         self.schedule = region.__enter__()
         self.addCleanup(region.__exit__, None, None, None)
@@ -83,7 +71,7 @@ class SchedulesTest(PlainCopyTestCase):
             found = changes(self.sections[usual] if isinstance(usual, str) else usual, found)
         with self.subTest(name):
             wanted = self.sections.get(name)
-            self.assertEqual(found, wanted, f"{SECTION}{name}\n" + "\n".join(found))
+            self.assertEqual(found, wanted, as_section(name, found))
         return whole
 
     def evaluate(self, model):
