@@ -175,15 +175,20 @@ class CallLog:
         self._count = self._numbers[_COUNT] = token + 1
         return token
 
-    def wait(self, token: int, *, bounded: bool = False) -> None:
-        """Records that the rank begins to wait for a call; ``bounded``: with a timeout of the wait's own."""
-        if bounded:
-            self._add_flag(token, BOUNDED)
-        if token >= 0 and self._count - token <= ENTRIES:
-            at = (_FIRST + (token % ENTRIES) * _SIZE) // 8
-            self._times[at + _WAIT] = monotonic()
-            self._times[at + _END] = 0.0  # it may have counted as over, as nobody was known to wait for it
-            self._changes = self._numbers[_CHANGES] = self._changes + 1
+    def wait(self, *tokens: int, bounded: bool = False) -> None:
+        """Records that the rank begins to wait for a call, or for several at one moment.
+
+        ``bounded``: with a timeout of the wait's own.
+        """
+        now = monotonic()
+        for token in tokens:
+            if bounded:
+                self._add_flag(token, BOUNDED)
+            if token >= 0 and self._count - token <= ENTRIES:
+                at = (_FIRST + (token % ENTRIES) * _SIZE) // 8
+                self._times[at + _WAIT] = now
+                self._times[at + _END] = 0.0  # it may have counted as over: nobody was known to wait for it
+                self._changes = self._numbers[_CHANGES] = self._changes + 1
 
     def end(self, token: int) -> None:
         """Records that a call has ended."""

@@ -24,7 +24,7 @@ from harness.communication.matching import (
     unequal_messages,
 )
 from harness.communication.missing_ranks import decisive, missing_ranks
-from harness.communication.unmatched import misdirected, tags_differ, unset_text
+from harness.communication.unmatched import misdirected, set_instead_text, tags_differ, unset_text
 from harness.communication.wait_graph import RankView, Waiting, waits_now
 from harness.communication.waits_text import alike, call_text, waits_text
 from harness.communication_call import Call, Kind, under_way
@@ -160,7 +160,9 @@ def _missing_text(
     mine = waiting.get(rank)
     if mine is None:
         return _state_text(by_rank[rank], missed)
-    never, where = f"never came to {missed.brief}", f"{mine.call}{mine.call.at}"
+    calls = {each: state.calls for each, state in by_rank.items()}
+    never = f"never came to {missed.brief}"
+    where = f"{mine.call}{mine.call.at}{set_instead_text(calls, mine.call)}"
     return f"{never}: it waits in {where}", f"{never}: they wait in {where}"
 
 

@@ -222,33 +222,31 @@ class Recorder:
         token = self._open.get(id(work))
         self.learns_of(work)
         if token is not None:
-            self.futures.add(token, work, future)
+            self.futures.add((token,), work, future)
 
-    def chains(self, future: Any, made: Any) -> None:
-        """Records that the test has made a future that comes after another one, by ``then``."""
-        token = self.futures.token(future)
-        if token is not None:
-            self.futures.add(token, made)
+    def chains(self, futures: Iterable[Any], made: Any) -> None:
+        """Records that the test has made a future that comes after others, by ``then`` or ``collect_all``."""
+        known = self.futures.tokens
+        self.futures.add([token for each in futures for token in known(each)], made)
 
     def waits(self, work: object, bounded: bool = False) -> None:
         """Records that the rank begins to wait for a work handle or a future; ``bounded``: with a timeout."""
         token = self.not_waited.pop(id(work), None)
         if token is None and bounded:
             token = self._open.get(id(work))
-        if token is None and self.futures:
-            token = self.futures.token(work)
         if token is not None:
             self._log.wait(token, bounded=bounded)
+        elif self.futures:
+            self._log.wait(*self.futures.tokens(work), bounded=bounded)
 
     def waited(self, work: object, raised: bool = False) -> None:
         """Records that a call has ended, because a wait for its handle or future returned or ``raised``."""
         if self.pending.calls and (found := self.pending.waited(work)):
             self._tell(Check.WRITTEN, found)
         token = self._open.pop(id(work), None)
-        if token is None and self.futures:
-            token = self.futures.pop(work)
-        if token is not None:
-            self._log.raised(token) if raised else self._log.end(token)
+        tokens = (token,) if token is not None else self.futures.pop(work) if self.futures else ()
+        for each in tokens:
+            self._log.raised(each) if raised else self._log.end(each)
 
     # -- calls that C++ makes: their handles are not seen, but the tensors that they fill are
 

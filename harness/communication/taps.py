@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from harness.communication.arguments import IN_PLACE, KINDS, METHODS, of_method, quick_key, tensors_in
@@ -115,7 +115,9 @@ def wrappers(taps: Taps) -> Iterator[tuple[Any, str, Callable[..., Any]]]:
         yield owner, name, _of_work(getattr(owner, name), name, taps)
     future = sys.modules["torch"].Future
     yield future, "wait", waiting(future.wait, taps)
-    yield future, "then", _chaining(future.then, taps)
+    yield future, "then", _chaining(future.then, lambda future, *_, **__: (future,), taps)
+    cpp = sys.modules["torch"]._C  # where both torch.futures.collect_all and wait_all ask for one of several
+    yield cpp, "_collect_all", _chaining(cpp._collect_all, lambda *a, **k: (*a, *k.values())[0], taps)
     recorded_making = making(c10d._new_process_group_helper, c10d, taps)
     yield c10d, "_new_process_group_helper", noting(recorded_making, taps)
     yield group, "shutdown", awaiting(group.shutdown, taps)
@@ -232,17 +234,19 @@ def _asking(original: Callable[..., Any], name: str, taps: Taps) -> Callable[...
     return uncompiled(named(ask, name))
 
 
-def _chaining(original: Callable[..., Any], taps: Taps) -> Callable[..., Any]:
-    """``Future.then``, whose future stands for the same call."""
+def _chaining(
+    original: Callable[..., Any], of: Callable[..., Iterable[Any]], taps: Taps
+) -> Callable[..., Any]:
+    """What makes a future that stands for the calls of those that ``of`` takes of its arguments."""
 
     @functools.wraps(original)
-    def then(self: Any, *args: Any, **kwargs: Any) -> Any:
-        made = original(self, *args, **kwargs)
+    def make(*args: Any, **kwargs: Any) -> Any:
+        made = original(*args, **kwargs)
         if taps.recorder is not None and taps.recorder.futures:
-            taps.recorder.chains(self, made)
+            taps.recorder.chains(of(*args, **kwargs), made)
         return made
 
-    return uncompiled(then)
+    return uncompiled(make)
 
 
 # -- making groups

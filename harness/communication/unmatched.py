@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Collection, Iterator, Mapping
 
 from harness.communication.difference_text import Explanation
@@ -98,12 +99,51 @@ def unset_text(calls: CallsByRank, waiting: Call, *, nobody_left: bool) -> str:
     if s.operation == "TCPStore":
         return "for a server that nobody has started"
     told = f"for a key that nobody has set{', and nobody is left to set it' if nobody_left else ''}"
-    settings = ((rank, c) for rank, mine in calls.items() for c in mine if c.kind is Kind.SETTING)
+    return told + set_instead_text(calls, waiting)
+
+
+def set_instead_text(calls: CallsByRank, waiting: Call) -> str:
+    """What a rank sets in place of the key for which another waits in a store; "" where there is no such.
+
+    It is the same key under another prefix, or the nearest that nobody reads.
+    """
+    s, settings = waiting.signature, [*_calls_of(calls, Kind.SETTING)]
+    if waiting.kind is not Kind.STORE or not s.operation.startswith("store.") or s.workers:
+        return ""
     for rank, call in settings:
         if call.signature.key == s.key and call.signature.group != s.group:
-            wanted, other = _without_common_prefix(names_of(waiting)[0], names_of(call)[0])
-            return f"{told}: it is {wanted!r}, and rank {rank} sets {other!r}{call.at}"
-    return told
+            return _instead_text(names_of(waiting)[0], names_of(call)[0], rank, call)
+    names = {name for _, call in settings for name in names_of(call)}
+    read = {name for _, call in _calls_of(calls, Kind.STORE) for name in names_of(call)}
+    wanted = [key for key in names_of(waiting)[1:] if key not in names]
+    found = (
+        (_likeness(key, name), key, name, rank, call)
+        for rank, call in settings
+        for name in names_of(call)[1:]
+        for key in wanted
+        if name not in read
+    )
+    best = max(found, key=lambda each: each[0], default=None)
+    return _instead_text(*best[1:]) if best is not None and best[0] >= _ALIKE else ""
+
+
+# From what ratio of ``difflib`` on one name is taken for another one misspelt: "kee" for "key" is 0.67.
+_ALIKE = 0.6
+
+
+def _likeness(key: str, name: str) -> float:
+    """How much of two names is the same, from 0 to 1, whatever store they are in and in whatever case."""
+    one, other = _without_common_prefix(key.lower(), name.lower())
+    return difflib.SequenceMatcher(None, one, other, autojunk=False).ratio()
+
+
+def _instead_text(key: str, name: str, rank: int, call: Call) -> str:
+    wanted, other = _without_common_prefix(key, name)
+    return f": it is {wanted!r}, and rank {rank} sets {other!r}{call.at}"
+
+
+def _calls_of(calls: CallsByRank, kind: Kind) -> Iterator[tuple[int, Call]]:
+    return ((rank, call) for rank, mine in calls.items() for call in mine if call.kind is kind)
 
 
 def _without_common_prefix(one: str, other: str) -> tuple[str, str]:

@@ -52,8 +52,11 @@ class RankView:
     def waiting(self) -> list[Call]:
         """The calls of which each has to end before the rank goes on; [] where it waits for none."""
         innermost = next((call for call in reversed(self.calls) if call.waits), None)
-        if innermost is None or innermost.kind is not Kind.IN_CPP:
-            return [innermost] if innermost is not None else []
+        if innermost is None:
+            return []
+        if innermost.kind is not Kind.IN_CPP:  # what it began to wait for at one moment it needs as a whole
+            since = innermost.waiting_s
+            return [c for c in self.calls if c.waits and c.waiting_s == since]
         since = innermost.started_s
         return [c for c in self.calls if c.unseen and c.ended_s is None and c.started_s >= since]
 

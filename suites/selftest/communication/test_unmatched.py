@@ -86,6 +86,7 @@ class UnsetTest(unittest.TestCase):
         wanted = waits_for_key("lr", prefix="0/cfg/")
         server = call("TCPStore", kind=Kind.STORE, key="localhost:5", group="", members=(), workers=3)
         client = call("TCPStore", kind=Kind.STORE, key="localhost:5", group="", members=())
+        near, two = waits_for_key("key"), waits_for_key("first, second")
         unset = "for a key that nobody has set"
         rows: tuple[tuple[Call, list[Call], bool, str], ...] = (
             (wanted, [sets_key("other")], False, unset),
@@ -98,6 +99,20 @@ class UnsetTest(unittest.TestCase):
                 f"{unset}: it is 'cfg/lr', and rank 1 sets 'config/lr' {HERE}",
             ),
             (wanted, [sets_key("lr")], False, f"{unset}: it is '0/cfg/lr', and rank 1 sets 'lr' {HERE}"),
+            (near, [sets_key("kez")], False, f"{unset}: it is 'key', and rank 1 sets 'kez' {HERE}"),
+            (
+                near,
+                [sets_key("keys.of"), sets_key("KEY")],
+                False,
+                f"{unset}: it is 'key', and rank 1 sets 'KEY' {HERE}",
+            ),
+            (near, [sets_key("kez"), waits_for_key("kez", state="ended")], False, unset),
+            (
+                two,
+                [sets_key("first"), sets_key("secnd")],
+                False,
+                f"{unset}: it is 'second', and rank 1 sets 'secnd' {HERE}",
+            ),
             (server, [client], False, "to which 2 of 3 come"),
             (client, [], False, "for a server that nobody has started"),
         )

@@ -77,6 +77,15 @@ class CollectiveTest(unittest.TestCase):
             with self.subTest(name):
                 self.assertEqual(stuck(*ranks), expected)
 
+    def test_several_at_once(self) -> None:
+        """A rank that began to wait for several calls at one moment needs each of them."""
+        first, second = (call(members=(0, 1), group=group) for group in "12")
+        later = call(number=2, members=(0, 1), group="2")
+        self.assertEqual(stuck([first, second], left(second)), [0])
+        self.assertEqual(stuck([first, second], left(first)), [0])
+        self.assertEqual(stuck([first, second], left(first, second)), [])
+        self.assertEqual(stuck([first, later], left(later)), [], "it waits for the later one alone")
+
     def test_behind_a_difference(self) -> None:
         """What all have begun is under way, unless a call before it holds up the group, and nobody runs."""
         for state, reduce_op, runs, expected in (

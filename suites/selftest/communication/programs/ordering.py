@@ -377,6 +377,27 @@ def waits_by_a_future_of_a_future(rank: int, world_size: int) -> None:
         work.get_future().then(lambda future: future.value()).then(lambda future: future.value()).wait()
 
 
+@bug(2, Kind.DEADLOCKED, "rank 1 left", "rank 0 waits in all_reduce #2", "{waits}", modes=PROCESSES)
+def waits_by_a_future_of_several(rank: int, world_size: int) -> None:
+    """Rank 0 waits for three reductions at once, of which rank 1 takes part in the first."""
+    futures = []
+    for _ in range(1 if rank == 1 else 3):
+        work = dist.all_reduce(torch.ones(2), async_op=True)  # waits
+        assert work is not None
+        futures.append(work.get_future())
+    torch.futures.collect_all(futures).wait()
+
+
+@bug(2, Kind.DEADLOCKED, "rank 1 left", "rank 0 waits in all_reduce #1", "{waits}", modes=PROCESSES)
+def waits_by_a_chain_of_futures(rank: int, world_size: int) -> None:
+    """Rank 0 waits for all of what it does with the results of two reductions, the second one of its own."""
+    if rank == 0:
+        alone = [dist.new_group([0], use_local_synchronization=True), None]
+        works = [dist.all_reduce(torch.ones(2), group=group, async_op=True) for group in alone[::-1]]  # waits
+        done = torch.futures.collect_all([work.get_future() for work in works if work is not None])
+        torch.futures.wait_all([done.then(lambda future: len(future.value()))])
+
+
 @bug(2, Kind.DEADLOCKED, "rank 1 left", "rank 0 waits in all_reduce_coalesced #1", "{waits}", modes=PROCESSES)
 def waits_for_coalesced_tensors(rank: int, world_size: int) -> None:
     """Rank 0 waits by the future that torch gives for coalesced tensors."""

@@ -222,6 +222,22 @@ def future_of_a_slow_callback(rank: int, world_size: int) -> None:
         future.wait()
 
 
+@right(2, modes=KEPT)
+def futures_of_several(rank: int, world_size: int) -> None:
+    """Rank 0 waits for two reductions at once, to the second of which rank 1 comes late."""
+    futures = []
+    for _ in range(2):
+        work = dist.all_reduce(torch.ones(2), async_op=True)
+        assert work is not None
+        futures.append(work.get_future())
+        if rank == 1:
+            time.sleep(SLOW_S)
+    both = torch.futures.collect_all(futures)
+    if rank == 0:
+        both.wait()
+    torch.futures.wait_all([both.then(lambda future: future.value()), *futures])
+
+
 @right(2)
 def work_waited_for_in_a_thread(rank: int, world_size: int) -> None:
     """Rank 0 waits in a thread for work that its main thread started; rank 1 is late."""

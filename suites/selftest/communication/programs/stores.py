@@ -23,14 +23,34 @@ def key_that_nobody_sets(rank: int, world_size: int) -> None:
         store.get("model.path")  # waits
 
 
-@bug(2, Kind.DEADLOCKED, "rank 1", "wait", "model_ready", "{waits}", modes=PROCESSES)
+@bug(
+    2,
+    Kind.DEADLOCKED,
+    "rank 1",
+    "wait",
+    "{waits}",
+    "it is 'model_ready', and rank 0 sets 'model.ready'",
+    "{guilty}",
+    modes=PROCESSES,
+)
 def misspelled_key(rank: int, world_size: int) -> None:
     """Rank 1 waits for a key that rank 0 spells in another way."""
     store = _get_default_store()
     if rank == 0:
-        store.set("model.ready", "1")
+        store.set("model.ready", "1")  # guilty
     else:
         store.wait(["model_ready"])  # waits
+
+
+@bug(4, Kind.DEADLOCKED, "ranks 1-3 never came to barrier #1", "{waits}", "rank 0 sets 'kee'", "{guilty}")
+def misspelled_key_before_a_barrier(rank: int, world_size: int) -> None:
+    """Rank 0 spells a key in another way, and waits for those who read it."""
+    store = _get_default_store()
+    if rank == 0:
+        store.set("kee", "1")  # guilty
+    else:
+        store.get("key")  # waits
+    dist.barrier()
 
 
 @bug(3, Kind.DEADLOCKED, "ranks 0-2", "wait", "all.here", "{waits}")
