@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from harness.communication.difference_text import MOST_SIDES, Explanation, verb_of
 from harness.communication.matching import CallsByRank, differences
+from harness.communication.message_counts import counts_text, unequal_counts
 from harness.communication.missing_ranks import MissingRanks, decisive, in_a_cycle
 from harness.communication.outlier import outlier
 from harness.communication.wait_graph import Waiting
@@ -14,7 +15,7 @@ from harness.communication_call import Call, Kind
 from harness.outcomes import ranks_text
 
 
-def cycle(waiting: Mapping[int, Waiting]) -> Explanation | None:
+def cycle(calls: CallsByRank, waiting: Mapping[int, Waiting]) -> Explanation | None:
     """A cycle of ranks each of which waits for a message of the next."""
     for start in sorted(waiting):
         path = [start]
@@ -23,18 +24,19 @@ def cycle(waiting: Mapping[int, Waiting]) -> Explanation | None:
             if not following:
                 break
             if following[0] in path:
-                return _cycle_text([*path[path.index(following[0]) :], following[0]], waiting)
+                return _cycle_text(calls, [*path[path.index(following[0]) :], following[0]], waiting)
             path.append(following[0])
     return None
 
 
-def _cycle_text(cycle: Sequence[int], waiting: Mapping[int, Waiting]) -> Explanation:
-    calls = [waiting[rank].call for rank in cycle[:-1]]
+def _cycle_text(calls: CallsByRank, cycle: Sequence[int], waiting: Mapping[int, Waiting]) -> Explanation:
+    stuck = [waiting[rank].call for rank in cycle[:-1]]
     arrows = " -> ".join(map(str, cycle))
-    operations = " and ".join(sorted({call.signature.operation for call in calls}))
-    places = list(dict.fromkeys(call.place for call in calls if call.place))
+    operations = " and ".join(sorted({call.signature.operation for call in stuck}))
+    places = list(dict.fromkeys(call.place for call in stuck if call.place))
     at = f" ({', '.join(places[:MOST_SIDES])})" if places else ""
-    return Explanation(f"ranks {arrows} wait for each other in {operations}{at}", ())
+    counts = counts_text(unequal_counts(calls, cycle))
+    return Explanation(f"ranks {arrows} wait for each other in {operations}{at}{counts}", ())
 
 
 def crossed_groups(waiting: Mapping[int, Waiting]) -> Explanation | None:

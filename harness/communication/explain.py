@@ -23,6 +23,7 @@ from harness.communication.matching import (
     messages,
     unequal_messages,
 )
+from harness.communication.message_counts import counts_text, unequal_counts
 from harness.communication.missing_ranks import decisive, missing_ranks
 from harness.communication.unmatched import misdirected, set_instead_text, tags_differ, unset_text
 from harness.communication.wait_graph import RankView, Waiting, waits_now
@@ -73,7 +74,7 @@ def explain(states: Sequence[RankState], *, over: bool = False) -> Explanation |
         or misdirected(calls, waiting, {s.rank for s in states if s.gone})
         or incomplete
         or _absent(by_rank, waiting)
-        or cycle(waiting)
+        or cycle(calls, waiting)
         or _elsewhere(by_rank, waiting)
         or _store(calls, by_rank, waiting)
     )
@@ -183,6 +184,9 @@ def _absent_text(
     by_rank: Mapping[int, RankState], waiting: Mapping[int, Waiting], call: Call, absent: Sequence[int]
 ) -> Explanation:
     waits = [w for w in waiting.values() if set(w.waits_for) & set(absent)]
+    calls = {rank: state.calls for rank, state in by_rank.items()}
+    of_messages = {w.rank for w in waits if w.call.kind in (Kind.SEND, Kind.RECEIVE)}
+    more = counts_text(unequal_counts(calls, {*absent, *of_messages}) if of_messages else ())
     waits += [w for w in waiting.values() if w not in waits]
     who = [w.rank for w in waits]
     same = alike(absent, lambda rank: _state_text(by_rank[rank], call))
@@ -190,7 +194,7 @@ def _absent_text(
         left = "; ".join(f"{verb_of(ranks, *text)}" for text, ranks in same)
         return Explanation(f"{waits_text(waits)}, for which nobody comes: {left}", tuple(who))
     told = "; ".join(verb_of(ranks, *text) for text, ranks in same)
-    return Explanation(f"{told}; {waits_text(waits)}", tuple(absent))
+    return Explanation(f"{told}; {waits_text(waits)}{more}", tuple(absent))
 
 
 def _state_text(state: RankState, missed: Call) -> tuple[str, str]:

@@ -30,9 +30,25 @@ class CyclesTest(unittest.TestCase):
         """Each rank waits for a message of the next; over a collective there is no such cycle."""
         ring = [[receive((rank + 1) % 3, members=(0, 1, 2))] for rank in range(3)]
         self.assertEqual(
-            cycle(waiting(*ring)), Explanation(f"ranks 0 -> 1 -> 2 -> 0 wait for each other in recv {HERE}")
+            cycle(dict(enumerate(ring)), waiting(*ring)),
+            Explanation(f"ranks 0 -> 1 -> 2 -> 0 wait for each other in recv {HERE}"),
         )
-        self.assertIsNone(cycle(waiting(*ring[:2], [BARRIER])))
+        self.assertIsNone(cycle({}, waiting(*ring[:2], [BARRIER])))
+
+    def test_loops_of_different_lengths(self) -> None:
+        """How many messages each had is said: rank 1 has two of each kind, where the others have three."""
+        three: dict[str, Any] = {"members": (0, 1, 2)}
+        sends, receives = send(1, state="ended", **three), receive(0, state="ended", **three)
+        on, next_one = send(2, state="ended", **three), receive(1, state="ended", **three)
+        first = [sends, sends, send(1, state="begun", **three), receive(1, **three)]
+        middle = [receives, on, receives, on, receive(2, **three)]
+        last = [next_one, next_one, receive(1, **three)]
+        calls = [first, middle, last]
+        text = (
+            f"ranks 1 -> 2 -> 1 wait for each other in recv {HERE}: rank 0 sends 3 messages to rank 1, which "
+            "receives 2; rank 1 sends 2 messages to rank 2, which receives 3"
+        )
+        self.assertEqual(cycle(dict(enumerate(calls)), waiting(*calls)), Explanation(text))
 
     def test_crossed_groups(self) -> None:
         """Two groups in different orders; one group is not crossed with itself."""

@@ -53,6 +53,48 @@ def sends_that_block(rank: int, world_size: int) -> None:
     dist.recv(theirs, src=1 - rank)
 
 
+@bug(
+    4,
+    Kind.DEADLOCKED,
+    "wait for each other in recv",
+    "rank 0 sends 4 messages to rank 1, which receives 2",
+    "rank 1 sends 2 messages to rank 2, which receives 3",
+)
+def stage_with_fewer_microbatches(rank: int, world_size: int) -> None:
+    """Ranks hand batches on, and gradients back in the end: rank 1 two, and the others four."""
+    batches, works = 2 if rank == 1 else 4, []
+    for _ in range(batches):
+        if rank > 0:
+            dist.recv(torch.zeros(2), src=rank - 1)  # also
+        if rank < world_size - 1:
+            works.append(dist.isend(torch.ones(2), dst=rank + 1))
+    for _ in range(batches):
+        if rank < world_size - 1:
+            dist.recv(torch.zeros(2), src=rank + 1)
+        if rank > 0:
+            works.append(dist.isend(torch.ones(2), dst=rank - 1))
+    for work in works:
+        assert work is not None
+        work.wait()
+
+
+@bug(
+    2,
+    Kind.DEADLOCKED,
+    "rank 0 left",
+    "rank 0 sends 3 messages to rank 1, which receives 4",
+    "{waits}",
+    guilty=[0],
+)
+def message_too_few(rank: int, world_size: int) -> None:
+    """Rank 0 sends three messages, and rank 1 expects four."""
+    for _ in range(3 + rank):
+        if rank == 0:
+            dist.send(torch.ones(2), dst=1)
+        else:
+            dist.recv(torch.zeros(2), src=0)  # waits
+
+
 @bug(3, Kind.DEADLOCKED, "0", "2", "recv", "barrier", "{waits}")
 def message_against_barrier(rank: int, world_size: int) -> None:
     """Rank 0 sends after the barrier what rank 2 receives before it."""
