@@ -33,8 +33,9 @@ setup(
     package_data={
         f"{BUNDLED}.suites": ["timings.json", "impact.json.gz"],
         f"{BUNDLED}.suites.aot": ["given_to_compilers.txt"],
-        f"{BUNDLED}.suites.fsdp": ["schedules.txt"],
-        f"{BUNDLED}.suites.spmd": ["layouts.txt"],
+        f"{BUNDLED}.suites.c10d": ["calls.txt"],
+        f"{BUNDLED}.suites.fsdp": ["fsdp1_states.txt", "schedules.txt"],
+        f"{BUNDLED}.suites.spmd": ["layouts.txt", "meshes.txt"],
         "harness": ["py.typed"],
         "harness.report": ["templates/*"],
         "harness.conformance": ["templates/*"],

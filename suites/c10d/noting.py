@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import torch
 import torch.distributed as dist
 from torch.distributed import ReduceOp
 
+from harness import MultiProcessTestCase
+
 #: How many ranks the group says that it has.
 SIZE = 3
+#: Which of them this process is.
+RANK = 1
+TIMEOUT = timedelta(seconds=50)
 
 
 class Handle(dist._Work):
@@ -59,6 +66,26 @@ for _name in METHODS:
 for _old, _name in OLD_NAMES.items():
     setattr(Noting, _old, _noting(_name))
     setattr(Noting, _name, _noting(_name))
+
+
+class NotingTestCase(MultiProcessTestCase):
+    """One process whose default group only notes; ``made`` has each group, and what it was made with."""
+
+    rank_modes = ("fresh",)  # a backend that is registered stays so
+    world_size = 1
+
+    def setUpRank(self):
+        super().setUpRank()
+        self.made = []
+
+        def create(store, rank, size, timeout):
+            group = Noting(rank, size)
+            self.made.append((group, rank, size, timeout))
+            return group
+
+        dist.Backend.register_backend("noting", create, devices=["cpu"])
+        dist.init_process_group("noting", store=dist.HashStore(), rank=RANK, world_size=SIZE, timeout=TIMEOUT)
+        self.group = dist.group.WORLD
 
 
 def rows(count=2, dtype=torch.float32):

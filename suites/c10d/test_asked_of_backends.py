@@ -17,35 +17,16 @@ import torch.distributed as dist
 from torch.distributed import ReduceOp
 from torch.distributed.distributed_c10d import _coalescing_manager
 
-from harness import MultiProcessTestCase, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
-from suites.c10d.noting import SIZE, Noting, collectives, rows
+from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
+from suites.c10d.noting import RANK, SIZE, TIMEOUT, NotingTestCase, collectives, rows
 
-#: This rank in the group of ``SIZE``.
-RANK = 1
 #: The members of a group of two, in which this rank has another number than in the group of all.
 PAIR = [1, 2]
-TIMEOUT = timedelta(seconds=50)
 OPTIONS = ("reduceOp", "rootRank", "rootTensor", "asyncOp", "timeout", "device_ids", "device")
 
 
-class AskedOfBackendsTest(MultiProcessTestCase):
+class AskedOfBackendsTest(NotingTestCase):
     """One process that takes the group's word for the others."""
-
-    rank_modes = ("fresh",)  # a backend that is registered stays so
-    world_size = 1
-
-    def setUpRank(self):
-        super().setUpRank()
-        self.made = []
-
-        def create(store, rank, size, timeout):
-            group = Noting(rank, size)
-            self.made.append((group, rank, size, timeout))
-            return group
-
-        dist.Backend.register_backend("noting", create, devices=["cpu"])
-        dist.init_process_group("noting", store=dist.HashStore(), rank=RANK, world_size=SIZE, timeout=TIMEOUT)
-        self.group = dist.group.WORLD
 
     def check_options(self, options, expected):
         found = {name: getattr(options, name) for name in OPTIONS if hasattr(options, name)}
