@@ -9,6 +9,7 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
+from typing import Any
 
 from suites.selftest import warm_python
 
@@ -117,6 +118,43 @@ class RunTest(unittest.TestCase):
             with self.subTest(program):
                 if "SimpleNamespace" not in program:
                     self.assertEqual(self.child(program)[0], code)
+
+    def test_first_child_as_new(self) -> None:
+        """So does the first interpreter that a run starts; it is a fork, and one after it is none."""
+        program = PROGRAM.replace('"harness", ', "")
+        (self.directory / "program.py").write_text(program)
+        for arguments in (("program.py", "-x", "y"), ("-m", "program", "-x"), ("-c", program, "-x")):
+            with self.subTest(arguments[0]):
+                new = warm_python.run_new(("-c", STARTS, *arguments), merged=False, **self.of_tree)
+                warm = warm_python.run_runner(("-c", STARTS, *arguments), **self.of_tree)
+                self.assertEqual(vars(warm), {**vars(new), "args": warm.args})
+        ask = "import sys; print('harness.runner.command' in sys.modules, 'torch' in sys.modules)"
+        self.assertEqual(self.first_child(ask)[1], "True False\n")
+        twice = f"import subprocess, sys\nfor _ in range(2): subprocess.run([sys.executable, '-c', {ask!r}])"
+        warm = warm_python.run_runner(("-c", twice), **self.of_tree)
+        self.assertEqual(warm.stdout, "True False\nFalse False\n")
+
+    def test_ends_of_first_child(self) -> None:
+        """The exit code is the program's, or the signal's; one that is not needed has ended before."""
+        for program, code in ENDS.items():
+            with self.subTest(program):
+                if "SimpleNamespace" not in program:
+                    self.assertEqual(self.first_child(program)[0], code)
+        children = "import os; print(open(f'/proc/self/task/{os.getpid()}/children').read())"
+        waiting = warm_python.run_runner(("-c", children), **self.of_tree).stdout.strip()
+        self.assertTrue(waiting.isdigit(), waiting)
+        self.assertFalse(Path("/proc", waiting).exists())
+
+    @property
+    def of_tree(self) -> dict[str, Any]:
+        """The keywords of a run that imports from the tree."""
+        return {"cwd": self.directory, "env": {**self.environ, "PYTHONPATH": str(TREE)}, "timeout": 300}
+
+    def first_child(self, program: str) -> tuple[int, str, str]:
+        """How a program's text ends and what it prints where it is the first child of a run."""
+        run = warm_python.run_runner(("-c", STARTS, "-c", program), **self.of_tree)
+        code, out, err = json.loads(run.stdout.splitlines()[0].removeprefix("not written yet "))
+        return code, out, err
 
     def child(self, program: str) -> tuple[int, str, str]:
         """How a program's text ends and what it prints where another program starts it."""

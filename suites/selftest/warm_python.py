@@ -1,9 +1,10 @@
 """``run``, ``start``: a Python command in a fork of an interpreter that has imported torch, for tests.
 
-A new interpreter takes one to two processor-seconds to import torch; a fork takes a few hundredths. A command
+A new interpreter takes one to two processor-seconds to import torch; a fork takes a few hundredths.
+``run_runner`` does the same for runs of tests, which import no torch but much of the tree. A command
 sees what a new interpreter would show it: directory, environment, arguments, search path, standard streams,
-``__main__``, exit code. What differs: torch is imported from the beginning, the parent is the server, and
-what lives until the end is not destroyed. So a test of how a program starts or is taken apart, of what it
+``__main__``, exit code. What differs: the modules are imported from the beginning, the parent is the server,
+and what lives until the end is not destroyed. So a test of how a program starts or is taken apart, of what it
 imports, or of who its parent is, takes a new interpreter.
 """
 
@@ -21,13 +22,22 @@ import time
 import unittest
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from harness.system.intra_op_threads import SINGLE_THREADED
 from suites.selftest.warm_server import starts_alike
 
 _SERVER = Path(__file__).with_name("warm_server.py")
 _HEAD = 8  # bytes of a number on the socket
+# Which interpreters that a command starts are forks, by the words of the server.
+CHILDREN, FIRST_CHILD = "children", "first-child"
+# What controllers, zygotes and workers import, and test modules from harness.
+RUNNER = (
+    "harness.runner.command",
+    "harness.runner.zygote",
+    "harness.cases.multiprocess",
+    "harness.report.junit",
+)
 
 
 def run(
@@ -61,10 +71,30 @@ def start(
     children: bool = True,
 ) -> Started | subprocess.Popen[str]:
     """Starts ``python *arguments`` as ``run`` does, and returns while it runs."""
-    server = _Server.of_module(imports, children, env)
+    server = _Server.of_module(("torch", *imports), CHILDREN if children else "", env)
     if not server.can_be(arguments, env):
         return start_new(arguments, cwd=cwd, env=env, merged=merged)
     return Started(server.control, arguments, cwd, env, merged)
+
+
+def run_runner(
+    arguments: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    timeout: float,
+    imports: Sequence[str] = (),
+) -> subprocess.CompletedProcess[str]:
+    """Does what ``run`` does for a run of tests, with standard error apart.
+
+    Without torch, unless it is in ``imports``. The controller is a fork of an interpreter that has imported
+    what controllers and zygotes do, and so is its first zygote, which has nothing of the controller. Not for
+    tests of what these import.
+    """
+    server = _Server.of_module((*imports, *RUNNER), FIRST_CHILD, env)
+    if not server.can_be(arguments, env):
+        return run_new(arguments, cwd=cwd, env=env, timeout=timeout, merged=False)
+    return _end_of(Started(server.control, arguments, cwd, env, merged=False), timeout)
 
 
 def run_new(
@@ -158,25 +188,19 @@ class Started:
 
 
 class _Server:
-    """Owns the interpreter of one test module, which ends with the module's tests."""
+    """Owns an interpreter of one test module, which ends with the module's tests."""
 
-    _current: _Server | None = None
+    _current: ClassVar[dict[str, _Server]] = {}  # one that forks a command's children, and so on
 
-    def __init__(self, imports: Sequence[str], children: bool, env: Mapping[str, str]) -> None:
-        self.imports, self.children = tuple(imports), children
+    def __init__(self, imports: Sequence[str], forking: str, env: Mapping[str, str]) -> None:
+        self.imports, self.forking = tuple(imports), forking
         self._environ = {name: value for name, value in env.items() if name != "PYTHONPATH"}
-        if children:  # servers that fork are started with it
+        if forking:  # servers that fork are started with it
             self._environ |= SINGLE_THREADED
         self.control, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [
-                    sys.executable,
-                    str(_SERVER),
-                    str(theirs.fileno()),
-                    "children" if children else "",
-                    *imports,
-                ],
+                [sys.executable, str(_SERVER), str(theirs.fileno()), forking, *imports],
                 env=self._environ,
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
@@ -185,27 +209,29 @@ class _Server:
             )
 
     @classmethod
-    def of_module(cls, imports: Sequence[str], children: bool, env: Mapping[str, str]) -> _Server:
+    def of_module(cls, imports: Sequence[str], forking: str, env: Mapping[str, str]) -> _Server:
         """Returns the server of the module whose tests run; starts it at the first call, for whose variables
         it is."""
-        if cls._current is None:
-            cls._current = cls(imports, children, env)
-            unittest.addModuleCleanup(cls._current.close)
-        asked = (cls._current.imports, cls._current.children)
-        assert asked == (tuple(imports), children), "a test module has one server"
-        return cls._current
+        kind = "runner" if forking == FIRST_CHILD else "torch"
+        if kind not in cls._current:
+            cls._current[kind] = cls(imports, forking, env)
+            unittest.addModuleCleanup(cls._end, kind)
+        server = cls._current[kind]
+        asked = (server.imports, server.forking)
+        assert asked == (tuple(imports), forking), f"a test module has one server ({kind})"
+        return server
 
-    def close(self) -> None:
-        """Ends the server."""
-        type(self)._current = None
-        self.control.close()
-        self._process.wait()
+    @classmethod
+    def _end(cls, kind: str) -> None:
+        server = cls._current.pop(kind)
+        server.control.close()
+        server._process.wait()
 
     def can_be(self, arguments: Sequence[str], env: Mapping[str, str]) -> bool:
         """Whether a fork of the server is what a new interpreter would be: the same options and variables."""
         if arguments[0].startswith("-") and arguments[0] not in ("-m", "-c"):
             return False
-        if Path(arguments[0]).name == "run_tests.py" and not self.children:  # imports no torch itself
+        if Path(arguments[0]).name == "run_tests.py" and not self.forking:  # imports no torch itself
             return False
         return starts_alike(env, self._environ)
 

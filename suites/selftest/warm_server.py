@@ -1,13 +1,15 @@
-"""The interpreter of ``warm_python.py``: a script that imports torch, and then forks once for each command.
+"""The interpreter of ``warm_python.py``: a script that imports modules, and then forks once for each command.
 
-It imports nothing of the tree, so that each fork imports harness for itself. A fork leaves ``serve`` and is
-then what a new interpreter would be that has imported torch: the command runs as ``__main__``, and the
-process ends by the end of this script, with the exit code, the threads and the ``atexit`` functions of any.
-It only does not take torch apart then, which takes an interpreter half a second.
+The modules are torch, and none of the tree, so that each fork imports harness for itself; or those of the
+runner. A fork leaves ``serve`` and is then what a new interpreter would be that has imported them: the
+command runs as ``__main__``, and the process ends by the end of this script, with the exit code, the threads
+and the ``atexit`` functions of any. It only does not take torch apart then, which takes an interpreter half a
+second.
 
 With ``children`` as its second argument, the Python interpreters that a command starts are forks of it, with
 the modules that the server had and none that the command has imported. What the command has changed in torch
-and in the standard library stays.
+and in the standard library stays. With ``first-child`` the first of them is a fork of the server, made before
+the command runs: a run's zygote, which has nothing of what its controller did.
 """
 
 from __future__ import annotations
@@ -189,8 +191,8 @@ class Children:
 
         def execute_child(popen: Any, *given: Any) -> None:
             asked = children._signature.bind(popen, *given).arguments
-            words = children._words(asked)
-            if words is None:
+            words = _words(asked, children._started)
+            if words is None or not _forks_safely():
                 children._execute(popen, *given)
                 return
             for stream in (sys.stdout, sys.stderr):
@@ -201,30 +203,9 @@ class Children:
                 pid = os.fork()
             if pid == 0:
                 children._become(asked, words)
-            popen.pid, popen._child_created = pid, True
-            ends = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
-            popen._close_pipe_fds(*(asked[name] for name in ends))
+            _is_started(popen, pid, asked)
 
         subprocess.Popen._execute_child = execute_child  # type: ignore[attr-defined]  # what all its ways call
-
-    def _words(self, asked: Mapping[str, Any]) -> list[str] | None:
-        """The interpreter's arguments behind its options, where a fork is the same; else None."""
-        words = asked["args"]
-        if isinstance(words, str) or asked["shell"] or [*words][:1] != [sys.executable]:
-            return None
-        plain = ("preexec_fn", "gid", "gids", "uid")
-        if any(asked[name] is not None for name in plain) or asked["umask"] >= 0:
-            return None
-        options = [*subprocess._args_from_interpreter_flags(), "-u"]  # type: ignore[attr-defined]
-        rest = [*words][1:]
-        while rest and rest[0] in options:
-            del rest[0]
-        environ = os.environ if asked["env"] is None else asked["env"]
-        if not (starts_alike(environ, self._started) and _forks_safely()):
-            return None
-        if not rest or not (rest[0] in ("-c", "-m") or rest[0].endswith(".py")):
-            return None
-        return rest
 
     def _become(self, asked: Mapping[str, Any], words: list[str]) -> NoReturn:
         """Makes this fork what a new interpreter is, runs the command and leaves.
@@ -276,6 +257,113 @@ class Children:
                 signal.signal(
                     number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
                 )
+
+
+class FirstChild:
+    """A fork that waits, and becomes the first interpreter that a command starts by ``subprocess``."""
+
+    def __init__(self) -> None:
+        self._started = dict(os.environ)
+        self._execute: Callable[..., None] = subprocess.Popen._execute_child  # type: ignore[attr-defined]
+        self._near, self._far = socket.socketpair()
+        self._pid = os.fork()
+
+    def given(self) -> dict[str, Any] | None:
+        """In the fork: what to run, once it is asked for. None in the command, which can ask from then on."""
+        if self._pid == 0:
+            self._near.close()
+            return self._wait()
+        self._far.close()
+        atexit.register(self._dismiss)
+        subprocess.Popen._execute_child = self._execute_child()  # type: ignore[attr-defined]
+        return None
+
+    def _execute_child(self) -> Callable[..., None]:
+        first, signature = self, inspect.signature(self._execute)
+
+        def execute_child(popen: Any, *given: Any) -> None:
+            asked = signature.bind(popen, *given).arguments
+            words = _words(asked, first._started) if first._pid else None
+            if words is None or "-u" in asked["args"] or not asked["close_fds"]:
+                first._execute(popen, *given)
+                return
+            first._ask(asked, words)
+            pid, first._pid = first._pid, 0
+            _is_started(popen, pid, asked)
+
+        return execute_child
+
+    def _ask(self, asked: Mapping[str, Any], words: list[str]) -> None:
+        ends = [asked[name] for name in ("p2cread", "c2pwrite", "errwrite")]
+        streams = [number if end == -1 else end for number, end in enumerate(ends)]
+        request = {
+            "arguments": words,
+            "cwd": os.getcwd() if asked["cwd"] is None else os.fspath(asked["cwd"]),
+            "environ": {**(os.environ if asked["env"] is None else asked["env"])},
+            "numbers": [0, 1, 2, *asked["pass_fds"]],
+            "session": asked["start_new_session"],
+            "group": asked.get("process_group", -1),
+        }
+        text = json.dumps(request).encode()
+        with self._near:
+            self._near.sendall(len(text).to_bytes(_HEAD, "big"))
+            socket.send_fds(self._near, [text[:1]], [*streams, *asked["pass_fds"]])
+            self._near.sendall(text[1:])
+
+    def _wait(self) -> dict[str, Any]:
+        head = self._far.recv(_HEAD, socket.MSG_WAITALL)
+        if not head:  # the command has ended without
+            os._exit(0)
+        size = int.from_bytes(head, "big")
+        text, descriptors, _, _ = socket.recv_fds(self._far, 1, 64)
+        text += self._far.recv(size - 1, socket.MSG_WAITALL)
+        self._far.close()
+        request: dict[str, Any] = json.loads(text)
+        numbers = request["numbers"]
+        high = [fcntl.fcntl(each, fcntl.F_DUPFD, max(numbers) + 1) for each in descriptors]
+        for number, source in zip(numbers, high, strict=True):
+            os.dup2(source, number)
+        for number in {*descriptors, *high}.difference(numbers):
+            os.close(number)
+        if request["session"]:
+            os.setsid()
+        elif request["group"] >= 0:
+            os.setpgid(0, request["group"])
+        return request
+
+    def _dismiss(self) -> None:
+        """Ends a fork that was not needed."""
+        if self._pid:
+            self._near.close()
+            os.waitpid(self._pid, 0)
+
+
+def _words(asked: Mapping[str, Any], started: Mapping[str, str]) -> list[str] | None:
+    """The arguments of an interpreter behind its options, where a fork of one that was ``started`` with such
+    variables is the same; else None.
+    """
+    words = asked["args"]
+    if isinstance(words, str) or asked["shell"] or [*words][:1] != [sys.executable]:
+        return None
+    plain = ("preexec_fn", "gid", "gids", "uid")
+    if any(asked[name] is not None for name in plain) or asked["umask"] >= 0:
+        return None
+    options = [*subprocess._args_from_interpreter_flags(), "-u"]  # type: ignore[attr-defined]
+    rest = [*words][1:]
+    while rest and rest[0] in options:
+        del rest[0]
+    if not starts_alike(os.environ if asked["env"] is None else asked["env"], started):
+        return None
+    if not rest or not (rest[0] in ("-c", "-m") or rest[0].endswith(".py")):
+        return None
+    return rest
+
+
+def _is_started(popen: Any, pid: int, asked: Mapping[str, Any]) -> None:
+    """Makes a fork the process of a ``Popen``, and closes this process's copies of its streams' ends."""
+    popen.pid, popen._child_created = pid, True
+    ends = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
+    popen._close_pipe_fds(*(asked[name] for name in ends))
 
 
 def _forks_safely() -> bool:
@@ -341,7 +429,8 @@ if __name__ == "__main__":
     atexit.register(leaving)  # before torch, and so after all others
     gc.disable()
     forking, *names = sys.argv[2:]
-    for name in ("torch", *names):
+    sys.path[0] = str(Path(__file__).resolve().parents[2])  # the tree; a command's path is made anew
+    for name in names:
         importlib.import_module(name)
     gc.freeze()  # else each fork would look through all of torch at its end
     gc.enable()
@@ -349,4 +438,6 @@ if __name__ == "__main__":
     if asked is not None:
         if forking == "children":
             Children().take_over()
+        elif forking == "first-child":
+            asked = FirstChild().given() or asked
         leaving.run(asked)

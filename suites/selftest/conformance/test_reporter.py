@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import unittest
 
 from harness.conformance.differences import differences
@@ -109,6 +107,8 @@ THREE = """
 class ReportTest(runs.RunnerCase):
     """``run_tests.py --report conformance`` over modules that a test writes."""
 
+    imports = ("torch",)
+
     def report(self, name: str, *argv: str, suite: str = SUITE) -> tuple[runs.Finished, Conformance]:
         """Runs and returns the run with its report, which is in the directory ``name``."""
         self.write("fake", suite.replace("MODIFY", "0"))
@@ -172,8 +172,7 @@ class ReportTest(runs.RunnerCase):
 
     def diff(self, old: str, new: str) -> int:
         """Returns the exit code of a comparison."""
-        command = [sys.executable, str(runs.RUN_TESTS), "conformance", "diff", old, new]
-        return subprocess.run(command, cwd=self.directory, capture_output=True, check=False).returncode
+        return self.run_tests("conformance", "diff", old, new).code
 
     def test_known(self) -> None:
         """A known failure fails nothing, also where it kills the worker; a mended one fails the run.

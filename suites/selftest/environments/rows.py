@@ -13,8 +13,10 @@ import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 from harness import subtest
+from suites.selftest import warm_python
 from suites.selftest.pytest_plugin.runs import NOT_NEEDED, as_if_installed, without
 from suites.selftest.runner import runs
 from suites.selftest.runner.runs import PATIENCE_S, RUN_TESTS
@@ -81,7 +83,12 @@ def each(rows: Sequence[Row]) -> list[subtest]:
 
 
 class EnvironmentCase(unittest.TestCase):
-    """Base class of the tests: ``run_row`` runs the sample in an environment and checks what became."""
+    """Base class of the tests: ``run_row`` runs the sample in an environment and checks what became.
+
+    Where ``warm``, ``run_tests.py`` has been imported before: for environments that begin with the sample.
+    """
+
+    warm: ClassVar[bool] = False
 
     def run_row(self, row: Row) -> None:
         """Runs a row by each of its commands, each in a directory of its own."""
@@ -120,7 +127,7 @@ class EnvironmentCase(unittest.TestCase):
                 self.assertIn(row.says or "rank one is wrong", found[name][1])
 
     def _by_run_tests(self, row: Row, directory: Path, place: Path) -> None:
-        done = _run(row, directory, place, [str(RUN_TESTS), row.module])
+        done = _run(row, directory, place, [str(RUN_TESTS), row.module], warm=self.warm)
         said = done.stdout + done.stderr
         if row.says:
             self.assertIn(row.says, said)
@@ -165,6 +172,7 @@ def _run(
     program: Sequence[str],
     keep: int | None = None,
     more: Path | None = None,
+    warm: bool = False,
 ) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join(map(str, filter(None, (more, TREE, place))))
     environ: dict[str, str] = {**runs.environ(directory), "PYTHONPATH": path}
@@ -174,6 +182,8 @@ def _run(
             environ.pop(name, None)
         else:
             environ[name] = value.replace("{here}", str(place)).replace("{tree}", TREE)
+    if warm:
+        return warm_python.run_runner(program, cwd=place, env=environ, timeout=PATIENCE_S)
     return subprocess.run(
         [*row.prefix, sys.executable, *row.flags, *program],
         cwd=place,

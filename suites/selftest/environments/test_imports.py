@@ -58,6 +58,8 @@ ROWS = (
 class ImportsTest(EnvironmentCase):
     """Modules that change their process."""
 
+    warm = True
+
     @parametrize("row", each(ROWS))
     def test_row(self, row: Row) -> None:
         """The run comes to what the row says."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import unittest
 from dataclasses import replace
 
@@ -47,10 +45,9 @@ class MergedTest(runs.RunnerCase):
         self.run_tests("--report", "conformance", "--report-dir", name, "fake.py", *argv, **variables)
         return load(self.directory / name)
 
-    def merge(self, *names: str) -> subprocess.CompletedProcess[str]:
+    def merge(self, *names: str) -> runs.Finished:
         """Merges the runs of these names into ``merged``."""
-        command = [sys.executable, str(runs.RUN_TESTS), "merge", *names, "--report-dir", "merged"]
-        return subprocess.run(command, cwd=self.directory, capture_output=True, text=True, check=False)
+        return self.run_tests("merge", *names, "--report-dir", "merged")
 
     def test_shards(self) -> None:
         """Cells, features and tests of all shards are there, and a difference to one run is none."""
@@ -58,7 +55,7 @@ class MergedTest(runs.RunnerCase):
         for number in ("1", "2"):
             self.report(number, "--shard", f"{number}/2")
         done = self.merge("1", "2")
-        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(done.code, 1, done.err)
         found = load(self.directory / "merged")
         self.assertEqual(replace(found, rerun={}), replace(whole, rerun={}))
         self.assertEqual(found.rerun.keys(), whole.rerun.keys())

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import textwrap
 import unittest
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from harness.record import TestRecord, from_json
 from harness.runner.shard_variables import without_shard
 from harness.variables import VERDICT_VARIABLES
+from suites.selftest import warm_python
 
 RUN_TESTS = Path(__file__).resolve().parents[3] / "run_tests.py"
 # Seconds after which a run that should have taken one counts as hanging, on a machine that is busy too.
@@ -48,8 +48,12 @@ class Finished:
 
 
 class RunnerCase(unittest.TestCase):
-    """Base class of tests with a directory of their own, modules in it, and runs over them."""
+    """Base class of tests with a directory of their own, modules in it, and runs over them.
 
+    ``imports`` are what these modules import that takes long: runs are forks of an interpreter that has them.
+    """
+
+    imports: ClassVar[Sequence[str]] = ()
     directory: Path
 
     def setUp(self) -> None:
@@ -70,7 +74,7 @@ class RunnerCase(unittest.TestCase):
 
     def run_tests(self, *argv: str, **variables: str) -> Finished:
         """Runs to the end in the test's directory."""
-        return run_tests(self.directory, *argv, **variables)
+        return run_tests(self.directory, *argv, imports=self.imports, **variables)
 
 
 def new_directory(test: unittest.TestCase | type[unittest.TestCase]) -> Path:
@@ -99,19 +103,15 @@ def environ(directory: Path, **variables: str) -> dict[str, str]:
     return {**without_shard(inherited), "HARNESS_STATE_DIR": str(directory / ".harness"), **variables}
 
 
-def run_tests(directory: Path, *argv: str, **variables: str) -> Finished:
-    """Runs to the end in a directory."""
-    done = subprocess.run(
-        command(*argv),
-        cwd=directory,
-        env=environ(directory, **variables),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
-    return Finished(done.returncode, done.stdout, done.stderr, tuple(journal_records(directory)))
+def run_tests(directory: Path, *argv: str, imports: Sequence[str] = (), **variables: str) -> Finished:
+    """Runs to the end in a directory, by forks of an interpreter that has imported what runs import.
+
+    Tests of how a run starts start a ``command``.
+    """
+    _, *arguments = command(*argv)
+    env = environ(directory, **variables)
+    done = warm_python.run_runner(arguments, cwd=directory, env=env, timeout=PATIENCE_S, imports=imports)
+    return Finished(done.returncode, done.stdout, done.stderr or "", tuple(journal_records(directory)))
 
 
 def journal_path(directory: Path) -> Path | None:

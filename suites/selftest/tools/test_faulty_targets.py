@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import tempfile
+import os
 import unittest
+from collections.abc import Sequence
 from dataclasses import replace
-from unittest import mock
+from pathlib import Path
 
 from harness.conformance.document import Conformance
 from harness.conformance.matrix import Cell, Matrix, State
-from suites.targets import faulty
+from suites.selftest import warm_python
+from suites.selftest.runner.runs import PATIENCE_S
 from suites.targets.faulty import Fault
 from suites.targets.python_group import PythonGroup
 from tools import faulty_targets
 from tools.faulty_targets import judged, text
 
 FAULT = Fault("no_sum", PythonGroup, lambda name, at: name == "all_reduce" and at["reduction"] == "sum")
+# Tests that run: each of the faults below concerns one of them, and none concerns the last.
+TESTS = ("test_broadcast", "test_scatter", "test_all_reduce_sum", "test_all_gather")
+TREE = Path(faulty_targets.__file__).resolve().parents[1]
+TOOL = str(TREE / "tools" / "faulty_targets.py")
+# The tool with a fault of which other cells are expected to be red.
+WRONG = """
+import sys
+from suites.targets import faulty
+from suites.targets.faulty import Fault
+from suites.targets.python_group import PythonGroup
+from tools import faulty_targets
+other = next(each for each in faulty.FAULTS if each.name == "all_gather_reversed")
+faulty.FAULTS = (Fault("scatter_shifted", PythonGroup, other.reddens),)
+sys.exit(faulty_targets.main(sys.argv[1:]))
+"""
 # What the right backend does: cells by name and reduction.
 RIGHT = (("all_reduce", "sum"), ("all_reduce", "max"), ("reduce", "sum"))
 
@@ -78,39 +93,34 @@ class JudgedTest(unittest.TestCase):
 class SampleTest(unittest.TestCase):
     """A few tests of the suite on the right backend, and on some with a fault."""
 
-    #: Each of the faults below concerns one of these, and none concerns the last.
-    TESTS = ("test_broadcast", "test_scatter", "test_all_reduce_sum", "test_all_gather")
-
-    def run_tool(self, *faults: str) -> tuple[int, str]:
-        """Returns the exit code and what was printed."""
-        tests = [f"-k=.CollectivesWorldSize2Test.{name}" for name in self.TESTS]
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
-            code = faulty_targets.main([*faults, "--module=suites.c10d.test_collectives", *tests])
-        return code, printed.getvalue()
+    def run_tool(self, start: Sequence[str], *arguments: str) -> tuple[int, str]:
+        """Runs the tool with a choice of tests; returns the exit code and what was printed."""
+        tests = [f"-k=.CollectivesWorldSize2Test.{name}" for name in TESTS]
+        done = warm_python.run(
+            (*start, "--module=suites.c10d.test_collectives", *(arguments or tests)),
+            cwd=TREE,
+            env={**os.environ, "PYTHONPATH": str(TREE)},
+            timeout=PATIENCE_S,
+        )
+        return done.returncode, done.stdout
 
     def test_right_cells(self) -> None:
         """The cells of each fault are red, and no others."""
-        code, said = self.run_tool("broadcast_from_next_rank", "scatter_shifted", "all_reduce_averages")
+        faults = ("broadcast_from_next_rank", "scatter_shifted", "all_reduce_averages")
+        code, said = self.run_tool((TOOL, *faults))
         self.assertEqual(code, 0, said)
         self.assertIn("3 of 3 faults redden the right cells and no others", said)
 
     def test_wrong_expectation(self) -> None:
         """Cells that should be red and are right are told, and cells that are red and should not be."""
-        expectation = next(each for each in faulty.FAULTS if each.name == "all_gather_reversed")
-        wrong = Fault("scatter_shifted", PythonGroup, expectation.reddens)
-        with mock.patch.object(faulty, "FAULTS", (wrong,)):
-            code, said = self.run_tool("scatter_shifted")
+        code, said = self.run_tool(("-c", WRONG, "scatter_shifted"))
         self.assertEqual(code, 1, said)
         self.assertRegex(said, "missed: c10d all_gather .*\n(.*\n)*.*stray: c10d scatter .*: wrong")
 
     def test_run_without_cells(self) -> None:
         """A run that says nothing about the right backend is exit code 3."""
-        with tempfile.TemporaryDirectory() as directory, contextlib.redirect_stderr(io.StringIO()) as said:
-            code = faulty_targets.main(
-                ["--module=suites.c10d.test_collectives", "-k=no such test", f"--report-dir={directory}"]
-            )
-        self.assertEqual(code, 3, said.getvalue())
+        code, said = self.run_tool((TOOL,), "-k=no such test")
+        self.assertEqual(code, 3, said)
 
 
 if __name__ == "__main__":

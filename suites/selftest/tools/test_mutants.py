@@ -20,12 +20,15 @@ from harness.record import TestRecord
 from harness.settings import EnvVar
 from suites import planting
 from suites.planting import Marks, Mutant, Touch, replacing, switched
+from suites.selftest import warm_python
+from suites.selftest.runner.runs import PATIENCE_S
 from suites.selftest.tools.planted import arithmetic
 from suites.selftest.tools.planted import mutants as table
 from tools import mutants
 
 SUITE = "selftest.tools.planted"
 TESTS = f"suites.{SUITE}.sums"
+TREE = Path(mutants.__file__).resolve().parents[1]
 NOWHERE = Mutant("nowhere", "nothing is wrong", lambda touch: None)
 
 
@@ -41,14 +44,14 @@ class Tool(unittest.TestCase):
         cls.baseline = Path(directory.name, "baseline")
 
     def run_tool(self, *arguments: str, environ: Mapping[str, str] = {}) -> tuple[int, str, str]:
-        out, err = io.StringIO(), io.StringIO()
-        with (
-            mock.patch.dict(os.environ, environ),
-            contextlib.redirect_stdout(out),
-            contextlib.redirect_stderr(err),
-        ):
-            code = mutants.main([SUITE, *arguments])
-        return code, out.getvalue(), err.getvalue()
+        done = warm_python.run(
+            (str(TREE / "tools" / "mutants.py"), SUITE, *arguments),
+            cwd=TREE,
+            env={**os.environ, "PYTHONPATH": str(TREE), **environ},
+            timeout=PATIENCE_S,
+            merged=False,
+        )
+        return done.returncode, done.stdout, done.stderr
 
     def test_survivors_on_ranks_of_every_kind(self) -> None:
         code, out, err = self.run_tool("--baseline", str(self.baseline), "--mutant=off_by_one")
