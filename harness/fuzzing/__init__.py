@@ -10,10 +10,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from harness.fuzzing.backend import GLOO as GLOO
+    from harness.fuzzing.backend import Backend as Backend
     from harness.fuzzing.case import ProgramTestCase as ProgramTestCase
     from harness.fuzzing.case import fuzz as fuzz
-    from harness.fuzzing.draw import GLOO as GLOO
-    from harness.fuzzing.draw import Backend as Backend
     from harness.fuzzing.draw import programs as programs
     from harness.fuzzing.mutation import Mutation as Mutation
     from harness.fuzzing.mutation import MutationKind as MutationKind
@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from harness.fuzzing.source import source_of as source_of
 
 _HOMES: dict[str, tuple[str, ...]] = {
+    "harness.fuzzing.backend": ("GLOO", "Backend"),
     "harness.fuzzing.case": ("ProgramTestCase", "fuzz"),
-    "harness.fuzzing.draw": ("GLOO", "Backend", "programs"),
+    "harness.fuzzing.draw": ("programs",),
     "harness.fuzzing.mutation": ("MutationKind", "Mutation", "mutated"),
     "harness.fuzzing.prediction": ("Prediction", "predict"),
     "harness.fuzzing.program": ("CollectiveStep", "Message", "Program", "Regroup", "Step", "Straggler"),

@@ -9,8 +9,8 @@ from __future__ import annotations
 import itertools
 import os
 import random
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 import hypothesis
@@ -18,11 +18,9 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from harness.errors import UsageError
+from harness.fuzzing.backend import GLOO, Backend
 from harness.fuzzing.program import (
     BY_ROWS,
-    COALESCED,
-    DTYPES,
-    GAPPED,
     KINDS,
     OBJECTS,
     OPERATIONS,
@@ -38,8 +36,6 @@ from harness.fuzzing.program import (
 )
 from harness.seeding import base_seed
 from harness.settings import Settings
-from harness.targets import Capability, Target
-from harness.targets.builtin import gloo
 
 #: The most steps of a program: enough for several calls in flight at once.
 MAX_STEPS = 12
@@ -51,94 +47,6 @@ ALL_GROUPS_UP_TO = 4
 BATCH = 100
 #: A shape with more bytes than a transport sends in one piece, in any dtype, that does not split evenly.
 LARGE = (70001,)
-
-
-@dataclass(frozen=True, slots=True)
-class Backend:
-    """What a backend supports.
-
-    ``dtypes`` are those that it can move, ``kinds`` the collectives that it has, ``refuses`` the dtypes that
-    a collective does not support although others do, ``messages`` says whether it has send and receive,
-    ``ops`` are the reductions that all its reducing collectives have, ``regroups`` says whether a program
-    may make groups and destroy them, and ``gapped`` are the collectives that take views with gaps as they
-    look.
-    """
-
-    dtypes: tuple[str, ...] = DTYPES
-    kinds: tuple[str, ...] = KINDS
-    refuses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    messages: bool = True
-    ops: tuple[str, ...] = tuple(OPERATIONS)
-    regroups: bool = True
-    gapped: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        """Raises UsageError for an unknown dtype or collective, for no collectives, and for a collective
-        that is left without a dtype."""
-        refused = [dtype for dtypes in self.refuses.values() for dtype in dtypes]
-        for what, named, known in (
-            ("dtypes", self.dtypes, DTYPES),
-            ("kinds", self.kinds, KINDS),
-            ("refuses", self.refuses, KINDS),
-            ("gapped", self.gapped, GAPPED),
-            ("refuses", refused, DTYPES),
-            ("ops", self.ops, tuple(OPERATIONS)),
-        ):
-            unknown = [each for each in named if each not in known]
-            if unknown:
-                raise UsageError(
-                    f"{what} of a backend: there is no {unknown[0]!r}; there are {', '.join(known)}"
-                )
-        empty = [kind for kind in self.kinds if kind != "barrier" and not self.takes(kind)]
-        if empty or not self.kinds:
-            raise UsageError(
-                f"a backend that has no dtype for {empty[0]}" if empty else "a backend without kinds"
-            )
-
-    def takes(self, kind: str) -> tuple[str, ...]:
-        """The dtypes that a collective supports on this backend."""
-        return tuple(each for each in self.dtypes if each not in self.refuses.get(kind, ()))
-
-
-def backend_of(target: Target) -> Backend:
-    """What a target declares of what programs do; UsageError where no collective is left."""
-    needs = {Capability.COALESCED_TENSORS: COALESCED, Capability.OBJECTS: OBJECTS}
-    without = {kind for need, kinds in needs.items() if need not in target.capabilities for kind in kinds}
-    free = {*OBJECTS, "barrier"}
-    kinds = tuple(kind for kind in KINDS if kind not in without and (kind in free or target.dtypes(kind)))
-    reducing = [kind for kind in kinds if kind in REDUCING]
-    ops = tuple(op for op in OPERATIONS if all(target.dtypes(kind, op) for kind in reducing))
-    taken = {kind: _taken(target, kind, ops) for kind in kinds if kind not in free}
-    dtypes = tuple(dtype for dtype in DTYPES if any(dtype in each for each in taken.values()))
-    refuses = {kind: tuple(dtype for dtype in dtypes if dtype not in taken[kind]) for kind in taken}
-    return Backend(
-        dtypes=dtypes,
-        kinds=tuple(
-            kind
-            for kind in kinds
-            if taken.get(kind)
-            or (kind == "barrier" and Capability.BARRIER in target.capabilities)
-            or (kind in OBJECTS and dtypes)
-        ),
-        refuses={kind: refused for kind, refused in refuses.items() if refused},
-        messages=Capability.POINT_TO_POINT in target.capabilities,
-        ops=ops,
-        regroups=Capability.SUB_GROUPS in target.capabilities,
-        gapped=GAPPED if target.backend == gloo().backend else (),
-    )
-
-
-def _taken(target: Target, kind: str, ops: Sequence[str]) -> frozenset[str]:
-    """The dtypes that a collective takes, with each reduction that is defined for them where it reduces."""
-    declared = target.dtypes(kind)
-    if kind not in REDUCING:
-        return declared
-    lacking = {d for op in ops for d in OPERATIONS[op] if d not in target.dtypes(kind, op)}
-    return declared - lacking
-
-
-#: What gloo supports in the running torch release (2.11 to 2.13); all_to_all of lists: pytorch/pytorch#88245.
-GLOO = backend_of(gloo())
 
 
 def groups_of(world_size: int) -> tuple[tuple[int, ...], ...]:
@@ -271,7 +179,8 @@ def _collectives(draw: DrawFn, groups: Sequence[tuple[int, ...]], backend: Backe
         dtypes = [dtype for dtype in dtypes if dtype in OPERATIONS[op]]
     plain, objects = kind == "barrier", kind in OBJECTS
     layouts = [(False, False)] if plain or objects else [(False, False), (True, False)]
-    layouts += [(True, True)] if kind in backend.gapped else []
+    managed = kind in backend.managed and draw(st.sampled_from((False, False, True)))
+    layouts += [(True, True)] if kind in backend.gapped or (managed and backend.gapped) else []
     views, gaps = draw(st.sampled_from(layouts))
     return CollectiveStep(
         kind,
@@ -285,6 +194,7 @@ def _collectives(draw: DrawFn, groups: Sequence[tuple[int, ...]], backend: Backe
         takes=None if plain else draw(st.none() | st.integers(1, 3)),
         views=views,
         gaps=gaps,
+        managed=managed,
     )
 
 

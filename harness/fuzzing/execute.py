@@ -13,7 +13,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from harness.fuzzing import reference
+from harness.fuzzing import objects, reference
 from harness.fuzzing.mutation import Mutation, interpreted
 from harness.fuzzing.program import (
     ARGUMENTS,
@@ -160,13 +160,16 @@ class _RankRun:
             assert step.takes is not None
             inputs = [self._got[step.takes][0].clone()]
         if step.kind in OBJECTS:
-            return None, self._exchanged(step, inputs)
+            found = objects.exchanged(step, self._rank, inputs, self._groups[step.group])
+            return None, [tensor.to(self._device) for tensor in found]
         shapes = reference.output_shapes(step, member)
         dtype = getattr(torch, step.dtype)
         outputs = [torch.zeros(shape, dtype=dtype, device=self._device) for shape in shapes]
         inputs, outputs = (self._placed(action.number, step, tensors) for tensors in (inputs, outputs))
         if step.kind not in IN_PLACE:
             self._given[action.number] = inputs
+        if step.managed:
+            return self._managed(action, step, inputs, outputs or inputs)
         values = {
             "input": inputs[0] if inputs else None,
             "inputs": inputs or None,
@@ -182,27 +185,16 @@ class _RankRun:
         work = call(*arguments, group=self._groups[step.group], async_op=action.later)
         return work, inputs if step.kind in IN_PLACE else outputs
 
-    def _exchanged(self, step: CollectiveStep, inputs: Tensors) -> Tensors:
-        """What an object collective gives. An object is the shape and the numbers of a tensor."""
-        given: list[Any] = _as_objects(inputs)
-        got: list[Any] = [None] * reference.objects_received(step, step.group.index(self._rank))
-        if step.kind in IN_PLACE:
-            got = given if step.group[step.root] == self._rank else got
-            given = got
-        values = {
-            "input": given[0] if given else None,
-            "inputs": given or None,
-            "outputs": got or None,
-            "root": step.group[step.root],
-        }
-        arguments = [values[name] for name in ARGUMENTS[step.kind]]
-        getattr(dist, step.kind)(*arguments, group=self._groups[step.group])
-        return self._of_objects(step, got)
-
-    def _of_objects(self, step: Call, objects: Sequence[Any]) -> Tensors:
-        dtype = getattr(torch, step.dtype)
-        made = (torch.tensor(numbers, dtype=dtype, device=self._device) for _, numbers in objects)
-        return [tensor.reshape(shape) for tensor, (shape, _) in zip(made, objects, strict=True)]
+    def _managed(
+        self, action: RankAction, step: CollectiveStep, inputs: Tensors, outputs: Tensors
+    ) -> tuple[Any, Tensors]:
+        """Several calls that torch makes one of; its handle is the manager."""
+        call, group = getattr(dist, step.kind), self._groups[step.group]
+        with dist.distributed_c10d._coalescing_manager(group, async_ops=action.later) as work:
+            for given, output in zip(inputs, outputs, strict=True):
+                values = {"input": given, "output": output, "op": getattr(dist.ReduceOp, step.op.upper())}
+                call(*[values[name] for name in ARGUMENTS[step.kind]], group=group)
+        return work, outputs
 
     def _taken(self, number: int) -> bool:
         """Whether a step's input is the output of an earlier one."""
@@ -210,29 +202,22 @@ class _RankRun:
 
     def _transfer(self, action: RankAction, step: Message) -> tuple[Any, Tensors]:
         group = self._groups[step.group]
-        if step.objects:
-            return None, self._listed(action, step, group)
         if action.part == SEND:
-            (array,) = self._known.inputs[action.number, self._rank]
-            (tensor,) = self._placed(action.number, step, [as_tensor(array, step.dtype, self._device)])
+            arrays = self._known.inputs[action.number, self._rank]
+            tensors = [as_tensor(array, step.dtype, self._device) for array in arrays]
+            if step.objects:
+                objects.sent(step, tensors, group)
+                return None, []
+            (tensor,) = self._placed(action.number, step, tensors)
             self._given[action.number] = [tensor]
             send = dist.isend if action.later else dist.send
             return send(tensor, step.target, group=group, tag=step.tag), [tensor]
+        if step.objects:
+            return None, [tensor.to(self._device) for tensor in objects.received(step, group)]
         empty = torch.zeros(step.shape, dtype=getattr(torch, step.dtype), device=self._device)
         (tensor,) = self._placed(action.number, step, [empty])
         receive = dist.irecv if action.later else dist.recv
         return receive(tensor, step.source, group=group, tag=step.tag), [tensor]
-
-    def _listed(self, action: RankAction, step: Message, group: Any) -> Tensors:
-        """Sends or receives a list of objects; returns what was received."""
-        if action.part == SEND:
-            arrays = self._known.inputs[action.number, self._rank]
-            tensors = [as_tensor(array, step.dtype, self._device) for array in arrays]
-            dist.send_object_list(_as_objects(tensors), step.target, group=group)
-            return []
-        got: list[Any] = [None] * len(reference.message_shapes(step))
-        dist.recv_object_list(got, step.source, group=group)
-        return self._of_objects(step, got)
 
     def _placed(
         self, number: int, step: CollectiveStep | Message, tensors: list[torch.Tensor]
@@ -275,10 +260,6 @@ def destroyed(group: Any) -> None:
     """Destroys a process group, where this rank is one of its members."""
     if group is not dist.GroupMember.NON_GROUP_MEMBER:
         dist.destroy_process_group(group)
-
-
-def _as_objects(tensors: Tensors) -> list[Any]:
-    return [(tuple(tensor.shape), tensor.flatten().tolist()) for tensor in tensors]
 
 
 def as_tensor(array: Array, dtype: str, device: torch.device) -> torch.Tensor:

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from harness.errors import UsageError
-from harness.fuzzing.draw import GLOO, Backend
+from harness.fuzzing.backend import GLOO, Backend
 from harness.fuzzing.program import (
     OBJECTS,
     OPERATIONS,
@@ -176,7 +176,7 @@ def facts(step: Call, part: str) -> tuple[object, ...]:
         tensor = ("objects",) if step.objects else (step.dtype, math.prod(step.shape))
         return (part, step.group, step.source, step.target, step.tag, *tensor)
     return (
-        step.kind,
+        step.operation,
         step.group,
         step.op if step.kind in REDUCING else "",
         step.root if step.kind in ROOTED else None,
@@ -209,6 +209,8 @@ def _other_collectives(step: CollectiveStep, backend: Backend) -> Iterator[Mappi
         yield {"takes": None, "dtype": dtype}
     for op in OPERATIONS if step.kind in REDUCING else ():
         yield {"takes": None, "op": op}
+    if step.kind in backend.managed:
+        yield {"takes": None, "managed": not step.managed}
     for root in range(len(step.group)) if step.kind in ROOTED else ():
         yield {"takes": None, "root": root}
 

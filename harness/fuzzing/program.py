@@ -29,7 +29,10 @@ OBJECTS = ("all_gather_object", "broadcast_object_list", "gather_object", "scatt
 REDUCING = ("all_reduce", "all_reduce_coalesced", "reduce", "reduce_scatter", "reduce_scatter_tensor")
 #: Collectives of several tensors at a time: here of two.
 COALESCED = ("all_reduce_coalesced", "all_gather_coalesced")
-#: Collectives that take views with gaps as they look; to others gloo gives the memory that lies beneath.
+#: Collectives of which torch makes one call of several, with one tensor each, under ``_coalescing_manager``.
+MANAGED = ("all_reduce", "all_gather_into_tensor", "reduce_scatter_tensor")
+#: Collectives that take views with gaps as they look, as managed ones do; to others gloo gives the memory
+#: that lies beneath.
 GAPPED = (
     *("all_reduce_coalesced", "all_gather", "all_gather_into_tensor", "all_gather_coalesced"),
     *("gather", "reduce_scatter_tensor", "all_to_all"),
@@ -101,7 +104,8 @@ class CollectiveStep(_StepRepr):
     is the number of an earlier step, whose output is this step's input if its dtype and shape fit. With
     ``views`` a rank's inputs are cut from one buffer, one behind the other, and so are its outputs; what
     stands before and behind them there must stay. With ``gaps`` that buffer is every second element of a
-    larger one, and what stands between must stay, too.
+    larger one, and what stands between must stay, too. With ``managed`` it is two calls under torch's
+    ``_coalescing_manager``, on two tensors as coalesced ones are, which reach the backend as one.
     """
 
     kind: str
@@ -115,6 +119,7 @@ class CollectiveStep(_StepRepr):
     takes: int | None = None
     views: bool = False
     gaps: bool = False
+    managed: bool = False
 
     def __post_init__(self) -> None:
         """Raises UsageError for values that make no valid call."""
@@ -129,8 +134,14 @@ class CollectiveStep(_StepRepr):
         _check_delay(self.delay)
         plain = self.delay is None and not self.views
         _check(self.kind not in OBJECTS or plain, f"{self.kind} is synchronous and has no tensors")
-        gapped = self.views and self.kind in GAPPED
-        _check(gapped or not self.gaps, f"gaps are for views and for {', '.join(GAPPED)}")
+        _check(not self.managed or self.kind in MANAGED, f"managed calls are {', '.join(MANAGED)}")
+        gapped = self.views and (self.managed or self.kind in GAPPED)
+        _check(gapped or not self.gaps, f"gaps are for views, managed calls and {', '.join(GAPPED)}")
+
+    @property
+    def operation(self) -> str:
+        """What the backend is asked for."""
+        return f"{self.kind}_coalesced" if self.managed else self.kind
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -8,7 +8,7 @@ wrap around as they do on a device.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -102,6 +102,8 @@ def splits(step: CollectiveStep, member: int) -> tuple[list[int] | None, list[in
 def input_shapes(step: CollectiveStep, member: int) -> tuple[tuple[int, ...], ...]:
     """The shapes of the input tensors of a member of the group."""
     size, shape = len(step.group), step.shape
+    if step.managed:
+        return tuple(shape for call in _managed(step) for shape in input_shapes(call, member))
     if step.kind in OBJECTS:
         return _objects(step, member)
     if step.kind in ("barrier", "scatter"):
@@ -128,6 +130,8 @@ def _objects(step: CollectiveStep, member: int) -> tuple[tuple[int, ...], ...]:
 def output_shapes(step: CollectiveStep, member: int) -> tuple[tuple[int, ...], ...]:
     """The shapes of the output tensors of a member that are not also its inputs; none of objects."""
     size, shape = len(step.group), step.shape
+    if step.managed:
+        return tuple(shape for call in _managed(step) for shape in output_shapes(call, member))
     if step.kind in (*IN_PLACE, *OBJECTS, "barrier"):
         return ()
     if step.kind == "gather":
@@ -145,6 +149,12 @@ def output_shapes(step: CollectiveStep, member: int) -> tuple[tuple[int, ...], .
 
 def _coalesced(step: CollectiveStep) -> tuple[tuple[int, ...], ...]:
     return (step.shape, (*step.shape, 2))
+
+
+def _managed(step: CollectiveStep) -> tuple[CollectiveStep, ...]:
+    """The calls that are coalesced into one, as each would be by itself."""
+    own = replace(step, managed=False, views=False, gaps=False)
+    return tuple(replace(own, shape=shape) for shape in _coalesced(step))
 
 
 def objects_received(step: CollectiveStep, member: int) -> int:
@@ -208,7 +218,7 @@ def interpret(program: Program) -> Interpretation:
 def _collective(step: CollectiveStep) -> Collective:
     members = range(len(step.group)) if step.kind == "all_to_all_single" else ()
     parts = [[rows(step, sender, receiver) for receiver in members] for sender in members]
-    return Collective(_MOVED.get(step.kind, step.kind), step.op, step.root, parts)
+    return Collective(_MOVED.get(step.kind, step.operation), step.op, step.root, parts)
 
 
 def _given(program: Program, number: int, rank: int, results: Held) -> Arrays:

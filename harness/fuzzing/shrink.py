@@ -85,6 +85,7 @@ def _plainer(step: Step, world_size: int) -> Iterator[Step]:
             {"uneven": False},
             {"views": False, "gaps": False},
             {"gaps": False},
+            {"managed": False},
             {"shape": (2,)},
         )
     else:

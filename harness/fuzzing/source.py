@@ -20,88 +20,12 @@ from harness.fuzzing.program import (
     Regroup,
     Step,
 )
-from harness.fuzzing.reference import LABELS, LIST, MARGIN, TERMS, Array, Interpretation, interpret
+from harness.fuzzing.reference import LABELS, LIST, TERMS, Array, Interpretation, interpret
 from harness.fuzzing.schedule import SEND, RankAction, schedule
+from harness.fuzzing.script import cuts, framed
 
 #: The most numbers of a tensor that the script compares; it leaves out the rest of a larger one.
 WRITTEN = 64
-
-_HEAD = """\
-import os
-import tempfile
-
-import torch
-import torch.distributed as dist
-import torch.multiprocessing
-PLUGIN
-
-def fill(step, rank, part, shape, dtype, values):
-    numbers = (torch.arange(torch.Size(shape).numel()) + 31 * rank + 8 * part + 3 * step) % values + 1
-    numbers = numbers.reshape(shape)
-    if dtype == torch.bool:
-        return numbers % 2 == 1
-    return (numbers * (1 - 2j) if dtype.is_complex else numbers).to(dtype)
-
-CUT
-def check(step, rank, got, expected, rtol):
-    for tensor, numbers in zip(got, expected, strict=True):
-        start = tensor.flatten()[: len(numbers)]
-        right = torch.tensor(numbers, dtype=tensor.dtype)
-        assert torch.allclose(start, right, rtol, 0), f"step {step}, rank {rank}: {start} for {right}"
-
-
-def main(rank, path):
-DEVICE    store = dist.FileStore(path, WORLD_SIZE)
-    group = dist.PrefixStore("group", store)
-    dist.init_process_group("BACKEND", store=group, rank=rank, world_size=WORLD_SIZE)
-"""
-_CUT = f"""\
-
-kept = []  # what is all 1 and must stay so
-
-
-def cut(tensors, gaps=False):
-    if not tensors:
-        return tensors
-    margin = torch.ones({MARGIN}, dtype=tensors[0].dtype)
-    buffer = torch.cat([margin, *(tensor.flatten() for tensor in tensors), margin])
-    if gaps:
-        buffer, between = torch.stack([buffer, torch.ones_like(buffer)], 1).unbind(1)
-        kept.append(between)
-    kept.extend([buffer[:{MARGIN}], buffer[-{MARGIN}:]])
-    parts = buffer[{MARGIN}:-{MARGIN}].split([tensor.numel() for tensor in tensors])
-    return [part.view(tensor.shape) for part, tensor in zip(parts, tensors)]
-
-"""
-_REGROUP = """\
-
-made = {}
-
-
-def regroup(number, ranks, rank, store):
-    before, made[ranks] = made.get(ranks), dist.new_group(list(ranks))
-    if rank in ranks:
-        store.set(f"{number}/{rank}", "here")
-        store.wait([f"{number}/{other}" for other in ranks])
-        if before is not None:
-            dist.destroy_process_group(before)
-    return made[ranks]
-
-"""
-_ON_DEVICE = """\
-    device = rank % torch.get_device_module("DEVICE").device_count()
-    torch.get_device_module("DEVICE").set_device(device)
-    torch.set_default_device(f"DEVICE:{device}")
-"""
-_TAIL = """\
-    dist.barrier()
-
-
-if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as directory:
-        path = os.path.join(directory, "store")
-        torch.multiprocessing.start_processes(main, (path,), nprocs=WORLD_SIZE, start_method="fork")
-"""
 
 
 def source_of(
@@ -121,22 +45,7 @@ def source_of(
         lines += [f"    # {mutation.text(program)}", *_mutated_body(program, mutation)]
     else:
         lines += _right_body(program)
-    text = "".join(f"{line}\n" for line in lines)
-    imported = f"import {plugin}  # registers the backend\n" if plugin else ""
-    placed = "" if device_type == "cpu" else _ON_DEVICE.replace("DEVICE", device_type)
-    helpers = (_CUT if _cuts(program) else "") + (_REGROUP if _regroups(program) else "")
-    head = _HEAD.replace("CUT\n", helpers or "\n").replace("DEVICE", placed)
-    head = head.replace("PLUGIN\n", f"{imported}\n")
-    whole = head + text + _TAIL
-    return whole.replace("WORLD_SIZE", str(program.world_size)).replace("BACKEND", backend)
-
-
-def _cuts(program: Program) -> bool:
-    return any(not isinstance(step, Meeting) and step.views for step in program.steps)
-
-
-def _regroups(program: Program) -> bool:
-    return any(isinstance(step, Regroup) for step in program.steps)
+    return framed(program, lines, backend, device_type, plugin)
 
 
 def _right_body(program: Program) -> list[str]:
@@ -147,7 +56,7 @@ def _right_body(program: Program) -> list[str]:
                     if (number, rank) in known.results}  # fmt: skip
         if expected and not isinstance(step, Meeting):
             lines += _checks(number, step, expected)
-    if _cuts(program):
+    if cuts(program):
         lines += ["    for each in kept:"]
         lines += ["        assert (each == 1).all(), f'rank {rank}: around tensors: {each}'"]
     return lines
@@ -237,6 +146,9 @@ def _collective(
     else:
         zeros = f"[torch.zeros(shape, dtype={dtype}) for shape in {outputs}[rank]]"
         yield f"outputs{n} = {f'cut({zeros}{gaps})' if step.views else zeros}"
+    if step.managed:
+        yield from _managed(n, step, later=action.later)
+        return
     splits = {rank: reference.splits(step, member) for rank, member in members.items()}
     written = {
         "input": f"inputs{n}[0]",
@@ -252,6 +164,16 @@ def _collective(
     arguments = [written[name] for name in ARGUMENTS[step.kind]]
     arguments += [f"group=groups[{step.group}]", f"async_op={action.later}"]
     yield f"work{n} = dist.{step.kind}({', '.join(arguments)})"
+
+
+def _managed(n: int, step: CollectiveStep, *, later: bool) -> Iterator[str]:
+    """Several calls that torch makes one of."""
+    group = f"groups[{step.group}]"
+    written = {"input": "given", "output": "output", "op": f"dist.ReduceOp.{step.op.upper()}"}
+    arguments = ", ".join(written[name] for name in ARGUMENTS[step.kind])
+    yield f"with dist.distributed_c10d._coalescing_manager({group}, async_ops={later}) as work{n}:"
+    yield f"    for given, output in zip(inputs{n}, outputs{n}):"
+    yield f"        dist.{step.kind}({arguments}, group={group})"
 
 
 def _objects(n: int, step: CollectiveStep, members: Mapping[int, int]) -> Iterator[str]:

@@ -16,8 +16,8 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.fuzzing import ProgramTestCase, fuzz, programs
+from harness.fuzzing.backend import backend_of
 from harness.fuzzing.collectives import CollectivePrograms
-from harness.fuzzing.draw import backend_of
 from harness.fuzzing.signature import Signature, of_outcome
 from harness.targets import Capability, current, needs
 from suites.bugs.book import known

@@ -169,7 +169,7 @@ class NamesTest(unittest.TestCase):
         names = (value for name, value in vars(EnvVar).items() if not name.startswith("_"))
         pattern = "|".join(["HARNESS_[A-Z0-9_]+", *names])
         # What the text of a generated script has in the places of a number and a backend.
-        placeholders = ("harness/fuzzing/source.py", ("WORLD_SIZE", "BACKEND"))
+        placeholders = ("harness/fuzzing/script.py", ("WORLD_SIZE", "BACKEND"))
         elsewhere = [
             place
             for place in spelled_outside("harness/settings.py", pattern)

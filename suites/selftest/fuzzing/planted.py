@@ -30,6 +30,13 @@ CALLS = {
     "reduce_scatter_single": "_reduce_scatter_base",
     "all_to_all_single": "alltoall_base",
 }
+#: The same of what Python can only ask a whole group for.
+CALLS_OF_GROUPS = {
+    "allgather_into_tensor_coalesced": "allgather_into_tensor_coalesced",
+    "all_gather_single_coalesced": "allgather_into_tensor_coalesced",
+    "reduce_scatter_tensor_coalesced": "reduce_scatter_tensor_coalesced",
+    "reduce_scatter_single_coalesced": "reduce_scatter_tensor_coalesced",
+}
 
 
 class AroundGloo(dist.ProcessGroup):  # type: ignore[misc]  # mypy is told not to read torch
@@ -38,10 +45,13 @@ class AroundGloo(dist.ProcessGroup):  # type: ignore[misc]  # mypy is told not t
     def __init__(self, store: Any, rank: int, size: int, timeout: timedelta) -> None:
         super().__init__(rank, size)
         self.gloo = dist.ProcessGroupGloo(store, rank, size, timeout)
+        self.whole = dist.ProcessGroup(store, rank, size)
+        self.whole._register_backend(torch.device("cpu"), dist.ProcessGroup.BackendType.GLOO, self.gloo)
         self.name = ""
-        for name, inner in CALLS.items():
-            if name not in type(self).__dict__:
-                setattr(self, name, getattr(self.gloo, inner))
+        for owner, calls in ((self.gloo, CALLS), (self.whole, CALLS_OF_GROUPS)):
+            for name, inner in calls.items():
+                if name not in type(self).__dict__:
+                    setattr(self, name, getattr(owner, inner))
 
     def getBackendName(self) -> str:
         """The backend's name, for which torch calls this method."""
@@ -95,6 +105,16 @@ class ReducesTheFirst(AroundGloo):
     def allreduce_coalesced(self, tensors: list[torch.Tensor], options: Any) -> Any:
         """Reduces one tensor."""
         return self.gloo.allreduce_coalesced(tensors[:1], options)
+
+
+class ScattersTheFirst(AroundGloo):
+    """A backend that leaves out all tensors but the first, of calls of ``reduce_scatter_tensor`` made one."""
+
+    def reduce_scatter_tensor_coalesced(self, outputs: Any, inputs: Any, options: Any) -> Any:
+        """Reduces and scatters one tensor."""
+        return self.whole.reduce_scatter_tensor_coalesced(outputs[:1], inputs[:1], options)
+
+    reduce_scatter_single_coalesced = reduce_scatter_tensor_coalesced
 
 
 class ReducesTheMemory(AroundGloo):
@@ -294,6 +314,12 @@ class ReducesTheFirstTest(Planted):
     """A case that finds the fault of ``ReducesTheFirst``."""
 
     make = ReducesTheFirst
+
+
+class ScattersTheFirstTest(Planted):
+    """A case that finds the fault of ``ScattersTheFirst``."""
+
+    make = ScattersTheFirst
 
 
 class ReducesTheMemoryTest(Planted):

@@ -71,6 +71,14 @@ class Fuzzing(OnForkServer):
             "Program(world_size=3, steps=(CollectiveStep(kind='all_reduce_coalesced', group=(0, 1, 2)),))",
         )
 
+    def test_a_managed_call_is_left_out(self) -> None:
+        self.found(
+            planted.ScattersTheFirstTest,
+            "(tensor 1), CollectiveStep(kind='reduce_scatter_tensor'",
+            "steps=(CollectiveStep(kind='reduce_scatter_tensor', group=(0, 1, 2), managed=True),))",
+            "with dist.distributed_c10d._coalescing_manager(groups[(0, 1, 2)], async_ops=False) as work0:",
+        )
+
     def test_a_list_of_objects_is_turned(self) -> None:
         self.found(
             planted.TurnsListsTest,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import unittest
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from unittest import mock
 
@@ -12,11 +13,8 @@ from hypothesis.strategies import SearchStrategy
 
 from harness import UsageError, same_draws
 from harness.fuzzing import GLOO, Backend, CollectiveStep, Message, Program, Regroup, Straggler, programs
-from harness.fuzzing.draw import backend_of, drawn, fitted, groups_of
-from harness.fuzzing.program import COMPLEX, DTYPES, GAPPED, KINDS, OBJECTS
-from harness.releases import torch_at_least
-from harness.targets import FLOATS, Capability, Target, operations
-from harness.targets.builtin import gloo
+from harness.fuzzing.draw import drawn, fitted, groups_of
+from harness.fuzzing.program import MANAGED
 
 DRAWS = 250
 
@@ -40,6 +38,8 @@ class Drawing(unittest.TestCase):
                     found["large"] += step.shape == (70001,)
                     found["views"] += step.views
                     found["gaps"] += step.gaps
+                    found["managed"] += step.managed
+                    found["managed with gaps"] += step.managed and step.gaps
                 if isinstance(step, Message):
                     found["receiver first"] += step.lag < 0
                     found["views of a message"] += step.views
@@ -58,6 +58,8 @@ class Drawing(unittest.TestCase):
             "large",
             "views",
             "gaps",
+            "managed",
+            "managed with gaps",
             "views of a message",
             "message of objects",
         )
@@ -74,44 +76,12 @@ class Drawing(unittest.TestCase):
             self.assertNotIn("Regroup", str(program))
 
     def test_a_backend_that_takes_no_gaps(self) -> None:
-        """As all do but gloo, of which it is known."""
-        self.assertEqual(GLOO.gapped, GAPPED)
-        self.assertEqual(backend_of(replace(gloo(), backend="mine")).gapped, ())
-        for program in some_of(programs(3, backend=Backend(gapped=())), 50):
+        for program in some_of(programs(3, backend=Backend(gapped=(), managed=MANAGED)), 50):
             self.assertNotIn("gaps", str(program))
 
-    def test_backend_of_a_target(self) -> None:
-        """What a target declares, and of what reduces only what each of its reductions is defined for."""
-        lists = torch_at_least("2.12")
-        self.assertEqual(
-            (GLOO.kinds, GLOO.dtypes, GLOO.refuses, GLOO.messages),
-            (
-                tuple(kind for kind in KINDS if kind != "all_to_all" or lists),
-                DTYPES,
-                {"gather": COMPLEX},
-                True,
-            ),
-        )
-        declared = {
-            **operations(("broadcast",), FLOATS | {"bool"}),
-            **operations(("all_reduce", "all_reduce_coalesced"), FLOATS, ("sum", "max")),
-        }
-        floats = tuple(dtype for dtype in DTYPES if dtype in FLOATS)
-        for capabilities, kinds in (
-            (frozenset[Capability](), {"broadcast", "all_reduce"}),
-            (frozenset({Capability.BARRIER}), {"broadcast", "all_reduce", "barrier"}),
-            (frozenset({Capability.OBJECTS}), {"broadcast", "all_reduce", *OBJECTS}),
-            (
-                frozenset({Capability.COALESCED_TENSORS}),
-                {"broadcast", "all_reduce", "all_reduce_coalesced"},
-            ),
-        ):
-            with self.subTest(capabilities=capabilities):
-                backend = backend_of(Target("mine", "cpu", declared, capabilities))
-                self.assertEqual((set(backend.kinds), set(backend.ops)), (kinds, {"sum", "max"}))
-                self.assertEqual(backend.takes("all_reduce"), floats)
-                self.assertEqual(set(backend.takes("broadcast")), {*floats, "bool"})
-                self.assertFalse(backend.messages)
+    def test_a_backend_that_coalesces_nothing(self) -> None:
+        for program in some_of(programs(3, backend=Backend(managed=())), 50):
+            self.assertNotIn("managed", str(program))
 
     def test_groups(self) -> None:
         self.assertEqual(groups_of(2), ((0, 1),))
@@ -146,17 +116,12 @@ class Drawing(unittest.TestCase):
             programs(1)
 
     def test_what_no_programs_can_be_made_of(self) -> None:
-        for words, refused in (
+        refusals: tuple[tuple[str, Callable[[], object]], ...] = (
             ("no groups or of no steps", lambda: programs(2, groups=[])),
             ("no groups or of no steps", lambda: programs(2, max_steps=0)),
             ("there is no rank .5.", lambda: programs(3, groups=[(0, 1), (0, 5)])),
-            ("kinds of a backend: there is no 'all_redu'", lambda: Backend(kinds=("all_redu",))),
-            ("dtypes of a backend: there is no 'half'", lambda: Backend(dtypes=("half",))),
-            ("refuses of a backend: there is no 'put'", lambda: Backend(refuses={"put": ()})),
-            ("refuses of a backend: there is no 'half'", lambda: Backend(refuses={"gather": ("half",)})),
-            ("no dtype for gather", lambda: Backend(dtypes=COMPLEX, refuses={"gather": COMPLEX})),
-            ("without kinds", lambda: Backend(kinds=())),
-        ):
+        )
+        for words, refused in refusals:
             with self.subTest(words), self.assertRaisesRegex(UsageError, words):
                 refused()
 

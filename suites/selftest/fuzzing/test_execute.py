@@ -13,7 +13,7 @@ import torch.distributed as dist
 
 from harness.fuzzing import GLOO, CollectiveStep, Program, Regroup, Straggler
 from harness.fuzzing.execute import as_tensor, run_program, same
-from harness.fuzzing.program import GAPPED, OBJECTS
+from harness.fuzzing.program import GAPPED, MANAGED, OBJECTS
 
 ALONE = (0,)
 CPU = torch.device("cpu")
@@ -40,27 +40,24 @@ class OnOneRank(unittest.TestCase):
                     self.run_steps(own, Straggler(0), views, replace(views, gaps=kind in GAPPED))
         self.run_steps(CollectiveStep("all_to_all_single", ALONE, uneven=True))
 
-    def test_objects_of_all_shapes_and_dtypes(self) -> None:
-        """They come back with the shape and the dtype of the tensor whose numbers they have."""
-        steps = [
-            CollectiveStep(kind, ALONE, dtype, shape)
-            for kind in OBJECTS
-            for dtype in ("bfloat16", "bool", "complex64")
-            for shape in ((), (0, 3), (2, 2))
-        ]
-        self.run_steps(*steps)
-        own = CollectiveStep("all_gather_object", ALONE)
-        self.run_steps(own, CollectiveStep("all_reduce", ALONE, shape=(1, 2), takes=0))
+    def test_managed_calls(self) -> None:
+        """Several calls are one for the backend, and their handle is waited for; views with gaps too."""
+        asked: list[int] = []
+        real = dist.ProcessGroup.allreduce_coalesced
 
-    def test_a_wrong_object_is_told(self) -> None:
-        def lost(outputs: list[Any], given: Any, **kwargs: Any) -> None:
-            outputs[0] = (given[0], [0.0] * len(given[1]))
+        def noted(group: Any, tensors: list[torch.Tensor], *options: Any) -> Any:
+            asked.append(len(tensors))
+            return real(group, tensors, *options)
 
-        with (
-            mock.patch.object(dist, "all_gather_object", lost),
-            self.assertRaisesRegex(AssertionError, r"has got of step 0 \(tensor 0\)"),
-        ):
-            self.run_steps(CollectiveStep("all_gather_object", ALONE))
+        with mock.patch.object(dist.ProcessGroup, "allreduce_coalesced", noted):
+            self.run_steps(CollectiveStep("all_reduce", ALONE, managed=True))
+        self.assertEqual(asked, [2])
+        for kind in MANAGED:
+            for delay in (None, 1):
+                own = CollectiveStep(kind, ALONE, shape=(2, 1), delay=delay, managed=True)
+                views = replace(own, views=True)
+                with self.subTest(kind, delay=delay):
+                    self.run_steps(own, Straggler(0), views, replace(views, gaps=True))
 
     def test_what_is_taken_up(self) -> None:
         first, second = (CollectiveStep("broadcast", ALONE, takes=takes) for takes in (None, 0))

@@ -22,6 +22,8 @@ BROADCAST = CollectiveStep("broadcast", EVERYONE)
 HELLO = Message(0, 1, EVERYONE)
 EMPTY_OBJECTS = CollectiveStep("all_gather_object", EVERYONE, shape=(0,))
 OBJECTS_OF_ONE = CollectiveStep("broadcast_object_list", EVERYONE)
+MANAGED_SUM = CollectiveStep("all_reduce", EVERYONE, managed=True)
+COALESCED_SUM = CollectiveStep("all_reduce_coalesced", EVERYONE)
 OBJECTS_OF_TWO = CollectiveStep("broadcast_object_list", EVERYONE, root=2)
 
 
@@ -55,6 +57,9 @@ TABLE: tuple[tuple[str, tuple[Step, ...], Mutation, Prediction], ...] = (
     ("objects of one rank", (OBJECTS_OF_ONE,), dropped(0, 1), Prediction.OPEN),
     ("nobody's objects", (OBJECTS_OF_ONE,), dropped(0, 0), Prediction.HANGS),
     ("objects of another rank", (OBJECTS_OF_ONE,), instead(0, 1, OBJECTS_OF_TWO), Prediction.DIFFERS),
+    ("a managed call of the others", (MANAGED_SUM,), dropped(0, 1), Prediction.HANGS),
+    ("managed and plain", (MANAGED_SUM,), instead(0, 1, SUM), Prediction.DIFFERS),
+    ("managed and of several tensors", (MANAGED_SUM,), instead(0, 1, COALESCED_SUM), Prediction.RIGHT),
     ("a message to nobody", (HELLO,), dropped(0, 1, RECEIVE), Prediction.OPEN),
     ("a message of nobody", (HELLO,), dropped(0, 0, SEND), Prediction.HANGS),
     ("another tag", (HELLO,), instead(0, 0, Message(0, 1, EVERYONE, tag=1), SEND), Prediction.HANGS),

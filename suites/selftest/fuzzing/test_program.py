@@ -40,8 +40,16 @@ class Values(unittest.TestCase):
             )
         for kind, views in (("all_gather", False), ("broadcast", True)):
             self.refused(
-                "gaps are for views and for all_reduce_", CollectiveStep, kind, ALL, views=views, gaps=True
+                "gaps are for views, managed calls and all_reduce_",
+                CollectiveStep,
+                kind,
+                ALL,
+                views=views,
+                gaps=True,
             )
+        self.refused("managed calls are all_reduce,", CollectiveStep, "broadcast", ALL, managed=True)
+        managed = CollectiveStep("all_reduce", ALL, views=True, gaps=True, managed=True)
+        self.assertEqual(managed.operation, "all_reduce_coalesced")
         self.refused("a delay of -1 steps", CollectiveStep, "all_reduce", ALL, delay=-1)
 
     def test_a_message_that_is_none_or_could_block(self) -> None:

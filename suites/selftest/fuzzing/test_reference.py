@@ -70,6 +70,18 @@ class Results(unittest.TestCase):
         gathered = [[1, 2], [[9, 10], [11, 12]], [63, 64], [[71, 72], [73, 74]]]
         self.assertEqual(self.results("all_gather_coalesced"), {0: gathered, 2: gathered})
 
+    def test_managed_calls(self) -> None:
+        """Each is what the call is by itself, on a second tensor with twice as many elements."""
+        reduced = [[4, 6], [[5, 7], [4, 6]]]
+        self.assertEqual(self.results("all_reduce", managed=True), {0: reduced, 2: reduced})
+        gathered = [[1, 2, 63, 64], [[9, 10], [11, 12], [71, 72], [73, 74]]]
+        self.assertEqual(self.results("all_gather_into_tensor", managed=True), {0: gathered, 2: gathered})
+        # 4, 5, 1, 2, 3, 4, 5, 1 of rank 0 and 1, 2, 3, 4, 5, 1, 2, 3 of rank 2.
+        self.assertEqual(
+            self.results("reduce_scatter_tensor", managed=True),
+            {0: [[4, 6], [[5, 7], [4, 6]]], 2: [[8, 5], [[8, 5], [7, 4]]]},
+        )
+
     def test_objects(self) -> None:
         """Each rank's and each part's is longer than the one before: by one row, and by two."""
         own = {0: [[1, 2]], 2: [[63, 64], [65, 66]]}

@@ -41,6 +41,9 @@ class Shrinking(unittest.TestCase):
             with self.subTest(kind):
                 program = self.shrunk(lambda step, kind=kind: getattr(step, "kind", "") == kind)  # type: ignore[misc]  # mypy cannot infer a lambda with a default
                 self.assertEqual(program, Program(3, (CollectiveStep(kind, ALL),)))
+        managed = CollectiveStep("all_reduce", ALL, managed=True)
+        found = self.shrunk(lambda step: getattr(step, "managed", False) and "all_reduce" in str(step))
+        self.assertEqual(found, Program(3, (managed,)))
         plain = Program(3, (Message(0, 1, ALL),))
         self.assertEqual(self.shrunk(lambda step: isinstance(step, Message)), plain)
         self.assertEqual(self.shrunk(lambda step: isinstance(step, Straggler)), Program(3, (Straggler(0),)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unittest
 
-from harness.fuzzing.draw import GLOO, backend_of
+from harness.fuzzing.backend import GLOO, backend_of
 from harness.releases import torch_at_least
 from harness.targets import builtin
 from harness.targets.target import Capability
