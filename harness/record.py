@@ -27,8 +27,9 @@ MOST_CALLS = 64
 class RankRecord:
     """The outcome of one rank in the form that reports show. Times in seconds, memory in bytes.
 
-    ``started_s`` and the calls' times are on the monotonic clock of the process that ran the test. ``host``
-    names the rank's host where ranks ran on several.
+    ``started_s`` and the calls' times are on the monotonic clock of the process that ran the test. ``calls``
+    are the last ``MOST_CALLS``, and none of a test that passed, unless the run writes a timeline;
+    ``calls_made`` is how many the rank's log had. ``host`` names the rank's host where ranks ran on several.
     """
 
     rank: int
@@ -44,6 +45,7 @@ class RankRecord:
     pid: int | None = None
     calls: tuple[Call, ...] = ()
     host: str = ""
+    calls_made: int = 0
 
 
 @dataclass(frozen=True, slots=True)

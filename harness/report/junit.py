@@ -212,7 +212,8 @@ def rank_property(rank: RankRecord) -> tuple[str, str]:
     parts = [rank.status.value, seconds_text(rank.duration_s)]
     parts += [exit_text(rank.exit_code)] if rank.exit_code else []
     parts += [f"peak {rank.peak_memory / 2**20:.0f} MiB"] if rank.peak_memory else []
-    parts += [f"{len(rank.calls)} collectives"] if rank.calls else []
+    made = rank.calls_made or len(rank.calls)
+    parts += [f"{made} collectives"] if made else []
     parts += [f"log {rank.log}"] if rank.log else []
     return f"rank {rank.rank}", _clean(", ".join(parts))
 

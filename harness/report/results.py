@@ -6,9 +6,10 @@ its end, and each line between them an attempt:
 * ``run``: ``command``, ``argv``, ``seed``, ``shard`` ([i, n] or null), ``jobs``, ``total``, ``started_at``
   (seconds since the epoch), ``hostname``, ``python``, ``torch``, ``platform``, ``resumed``,
   ``shuffle`` (the seed of a random order, or null);
-* ``test``: the fields of ``harness.record.TestRecord``, which documents them; of a rank's ``calls`` a list
-  for each field of ``harness.communication_call.Call`` that is not always at its default, where ``signature``
-  has places in the lists of ``signatures``;
+* ``test``: the fields of ``harness.record.TestRecord``, which documents them; of a rank's ``calls`` (of a
+  test that did not pass, and with ``--trace`` of each) a list for each field of
+  ``harness.communication_call.Call`` that is not always at its default, where ``signature`` has places in
+  the lists of ``signatures``;
 * ``end``: ``exit_code``, ``interrupted``, ``duration_s``, ``passed``, ``failed``, ``skipped``, ``flaky``
   and ``not_run`` (lists of ids), ``messages``.
 

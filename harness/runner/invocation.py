@@ -146,6 +146,7 @@ class Invocation:
             terminal=self.debugger,
             post_mortem=options.pdb,
             stop_at_failure=self.policy.failfast,
+            keeps_calls=options.trace,
             threads=processors.share(self.jobs),
             environ=environ,
         )

@@ -142,8 +142,8 @@ class Fork:
     With ``terminal`` the worker keeps the controller's terminal, session and process group (for a debugger);
     with ``stream`` it keeps the standard output. ``marker`` separates the tests' output on the output pipe.
     ``post_mortem`` opens a debugger on each failure; ``stop_at_failure`` ends the batch at the first failing
-    test. ``threads`` is the number of intra-op threads, None for torch's default; ``environ`` are variables
-    that the worker sets.
+    test. ``keeps_calls`` leaves ranks' calls in records of tests that pass, too. ``threads`` is the number
+    of intra-op threads, None for torch's default; ``environ`` are variables that the worker sets.
     """
 
     worker: str
@@ -153,6 +153,7 @@ class Fork:
     terminal: bool = False
     post_mortem: bool = False
     stop_at_failure: bool = False
+    keeps_calls: bool = False
     threads: int | None = None
     environ: dict[str, str] = field(default_factory=dict)
     asks: bool = False

@@ -141,7 +141,7 @@ class BatchPlugin(QuietPlugin):
     def _end(self, item: Item) -> None:
         self._running.duration_s = monotonic() - self._running.started_s
         posix.flush_streams()
-        record = self._running.record()
+        record = self._running.record(keeps_calls=self._order.keeps_calls)
         self._reporter.send(Ended(item.seq, to_json(record)))
         self.stopped = self._order.stop_at_failure and not record.ok
 

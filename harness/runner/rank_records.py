@@ -8,14 +8,14 @@ from harness.record import MOST_CALLS, RankRecord, SubtestRecord
 _SHOWN = (Status.SKIPPED, Status.FAILED, Status.ERROR)
 
 
-def rank_records(outcome: TestOutcome) -> tuple[RankRecord, ...]:
+def rank_records(outcome: TestOutcome, *, keep_calls: bool = True) -> tuple[RankRecord, ...]:
     """One record for each rank. Output is kept only where the test neither passed nor was skipped."""
-    keep_output = outcome.status not in (Status.PASSED, Status.SKIPPED)
-    return tuple(rank_record(rank, keep_output=keep_output) for rank in outcome.ranks)
+    keep = {"keep_output": outcome.status not in (Status.PASSED, Status.SKIPPED), "keep_calls": keep_calls}
+    return tuple(rank_record(rank, **keep) for rank in outcome.ranks)
 
 
-def rank_record(rank: RankOutcome, *, keep_output: bool = False) -> RankRecord:
-    """The record of one rank, with or without what it printed."""
+def rank_record(rank: RankOutcome, *, keep_output: bool = False, keep_calls: bool = True) -> RankRecord:
+    """The record of one rank, with or without what it printed, and its calls."""
     return RankRecord(
         rank=rank.rank,
         status=rank.status,
@@ -28,7 +28,8 @@ def rank_record(rank: RankOutcome, *, keep_output: bool = False) -> RankRecord:
         output=rank.output if keep_output else "",
         log=rank.log,
         pid=rank.pid,
-        calls=rank.calls[-MOST_CALLS:],
+        calls=rank.calls[-MOST_CALLS:] if keep_calls else (),
+        calls_made=len(rank.calls),
         host=rank.host,
     )
 

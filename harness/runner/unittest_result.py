@@ -114,8 +114,12 @@ class RunningTest:
             return Status.PASSED, ""
         return Status.ERROR, "the test ended without saying how"
 
-    def record(self) -> TestRecord:
-        """The record of this attempt, without the fields that only the controller can fill in."""
+    def record(self, *, keeps_calls: bool = False) -> TestRecord:
+        """The record of this attempt, without the fields that only the controller can fill in.
+
+        The ranks' calls are in it where the test did not pass: else nobody looks at them but a timeline, for
+        which ``keeps_calls`` is set. To write and read them is half the price of the communication checker.
+        """
         status, reason = self.verdict()
         outcome = self.outcome
         merged = outcome is not None and outcome.subtests and status is not Status.XFAILED
@@ -133,7 +137,7 @@ class RunningTest:
             warnings=(*_warned(self.warnings, outcome), *_told(outcome)),
             file=self.file,
             line=self.line,
-            ranks=rank_records(outcome) if outcome is not None else (),
+            ranks=rank_records(outcome, keep_calls=keeps_calls or status.bad) if outcome is not None else (),
             subtests=subtests[:SUBTESTS_MAX],
             subtests_run=self.subtests_run,
             extra={"fixtures_s": self.fixtures} if self.fixtures else {},

@@ -263,7 +263,7 @@ class BatchRunner:
         item, running = self._open
         self._open = None
         posix.flush_streams()
-        self._reporter.send(Ended(item.seq, to_json(running.record())))
+        self._reporter.send(Ended(item.seq, to_json(running.record(keeps_calls=self._order.keeps_calls))))
 
     def _post_mortem(self, err: ExcInfo) -> None:
         post_mortem(self._reporter, err)

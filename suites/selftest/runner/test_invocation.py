@@ -78,6 +78,11 @@ class ForkOptionsTest(unittest.TestCase):
         both = {**logs, EnvVar.CONFORMANCE: "/runs/1/cells"}
         self.assertLessEqual(both.items(), reported.fork_options(run).environ.items())
 
+    def test_calls(self) -> None:
+        """A timeline shows the calls of tests that pass, and nothing else does."""
+        kept = [invocation(*argv).fork_options(None).keeps_calls for argv in (("--trace",), ())]
+        self.assertEqual(kept, [True, False])
+
 
 class PolicyTest(unittest.TestCase):
     """How often everything is run, and when that ends."""

@@ -36,6 +36,9 @@ class RankRecordsTest(unittest.TestCase):
         self.assertEqual((failed.exit_code, failed.peak_memory, failed.pid), (-9, 4096, 77))
         self.assertEqual((failed.duration_s, failed.started_s), (2.5, 7.0))
         self.assertEqual((failed.stack, failed.log, failed.calls), ("a stack", "/logs/rank1", (call,)))
+        self.assertEqual((passed.calls_made, failed.calls_made), (0, 1))
+        (without,) = rank_records(TestOutcome(Status.PASSED, (rank,)), keep_calls=False)
+        self.assertEqual((without.calls, without.calls_made), ((), 1))
 
     def test_output(self) -> None:
         """The output of every rank is kept, unless the test passed or was skipped."""

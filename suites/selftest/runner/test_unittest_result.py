@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from unittest import mock
 
+from harness.communication_call import Call, Signature
 from harness.errors import RankFailure
 from harness.outcomes import MergedSubtest, RankOutcome, Status, SubtestOutcome, TestOutcome
 from harness.record import SubtestRecord, TestRecord
@@ -16,14 +17,19 @@ from harness.runner.unittest_result import RecordingResult, RunningTest
 FAILED = TestOutcome(Status.FAILED, (RankOutcome(0, Status.FAILED),), 0, "rank 0 failed")
 
 
-def run(body: Callable[[unittest.TestCase], object], outcome: TestOutcome | None = None) -> TestRecord:
+def run(
+    body: Callable[[unittest.TestCase], object],
+    outcome: TestOutcome | None = None,
+    *,
+    keeps_calls: bool = False,
+) -> TestRecord:
     """Returns the record of a test that runs ``body`` and whose ranks had ``outcome``."""
     test = unittest.FunctionTestCase(lambda: body(test))
     test._harness_outcome = outcome  # type: ignore[attr-defined]  # where multi-rank tests leave it
     collector = RecordingResult()
     collector.open(RunningTest("m.T.test"))
     test(collector)
-    return collector.running.record()
+    return collector.running.record(keeps_calls=keeps_calls)
 
 
 def fail(test: unittest.TestCase) -> None:
@@ -81,6 +87,19 @@ class VerdictTest(unittest.TestCase):
 
         self.assertEqual(run(crash, crashed).status, Status.CRASHED)
         self.assertEqual(run(fail, FAILED).reason, "rank 0 failed")
+
+    def test_calls_of_ranks(self) -> None:
+        """They are in the record of a test that failed, and of any where that was asked for."""
+        made = (Call(Signature("barrier", "0"), 1, 1, 1.0),)
+        for body, status, keeps, expected in (
+            (fail, Status.FAILED, False, made),
+            (lambda test: None, Status.PASSED, False, ()),
+            (lambda test: None, Status.PASSED, True, made),
+        ):
+            with self.subTest(status=status, keeps=keeps):
+                outcome = TestOutcome(status, (RankOutcome(0, status, calls=made),))
+                (rank,) = run(body, outcome, keeps_calls=keeps).ranks
+                self.assertEqual((rank.calls, rank.calls_made), (expected, 1))
 
     def test_a_failure_that_unittest_was_told_to_expect(self) -> None:
         """An expected failure is judged as unittest does, and not by the ranks' sub-tests."""
