@@ -7,6 +7,7 @@ written); or two calls under way use the same memory, and one of them writes it.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import operator
 from bisect import bisect_left, insort
@@ -36,7 +37,7 @@ class MemoryUse(NamedTuple):
 
 
 class _Pending(NamedTuple):
-    """A call under way; ``versions`` are those that its ``tensors`` had at the start."""
+    """A call under way; ``versions`` are those that its ``tensors`` had at the start, [] for none."""
 
     operation: str
     place: str
@@ -80,10 +81,12 @@ class PendingCalls:
         self.calls: dict[int, _Pending] = {}  # by id of the work handle
         self._alone: _Pending | None = None  # which is in no other's way: its memory is not looked at yet
         self._memory = _Memory()  # of all others
+        self._uses: dict[int, Sequence[MemoryUse]] = {}  # of those that have met another one's memory
 
     def clear(self) -> None:
         """Forgets all calls."""
         self.calls.clear()
+        self._uses.clear()
         self._alone = None
         self._memory = _Memory()
 
@@ -103,14 +106,14 @@ class PendingCalls:
         try:
             versions = list(map(_version_of, tensors))
         except RuntimeError:  # tensors of inference mode have none
-            tensors = versions = []
+            versions = []
         call = _make(_Pending, (operation, place, arguments, given, work, tensors, versions))
         pending = self.calls
         found: Sequence[str] = ()
         if not pending:
             self._alone = call
         else:
-            mine = call.uses()
+            mine = extents(tensors)
             found = self._overlaps(call, mine)
             if len(pending) < MOST:
                 self._memory.add(id(work), mine)
@@ -125,24 +128,37 @@ class PendingCalls:
 
         Returns a line for each of these on whose memory it writes, or the reverse.
         """
+        told = arguments(*given)
         call = _Pending(operation, place, arguments, given, None, (), ())
-        return self._overlaps(call, call.uses())
+        return self._overlaps(call, extents((*told.inputs, *told.outputs)))
 
-    def _overlaps(self, call: _Pending, mine: Sequence[MemoryUse]) -> Sequence[str]:
-        """A line for each call under way of whose memory one writes bytes that the other uses."""
+    def _overlaps(self, call: _Pending, mine: Sequence[Extent]) -> Sequence[str]:
+        """A line for each call under way of whose memory one writes bytes that the other uses.
+
+        What a call does with its memory is asked only where another one is in the same place.
+        """
         if self._alone is not None:
-            self._memory.add(id(self._alone.work), self._alone.uses())
+            self._memory.add(id(self._alone.work), extents(self._alone.tensors))
             self._alone = None
-        found = self._memory.collisions(mine)
-        if not found:
+        near = self._memory.collisions(mine)
+        if not near:
             return ()
-        others = [each for each in self.calls.values() if id(each.work) in found]
+        used = call.uses()
+        others = [each for each in self.calls.values() if id(each.work) in near and self._meet(used, each)]
         return [_overlap_text(call, each) for each in others if not _is_completed(each.work)]
+
+    def _meet(self, used: Sequence[MemoryUse], other: _Pending) -> bool:
+        theirs = self._uses.get(id(other.work))
+        if theirs is None:
+            theirs = self._uses[id(other.work)] = other.uses()
+        return any(one.collides(another) for one in used for another in theirs)
 
     def waited(self, work: Any) -> Sequence[str]:
         """Ends the watch of a call; returns a line where one of its inputs was written meanwhile."""
         call = self._ended(work)
-        if call is None or list(map(_version_of, call.tensors)) == call.versions or not call.rewritten():
+        if call is None or not call.versions or list(map(_version_of, call.tensors)) == call.versions:
+            return ()
+        if not call.rewritten():
             return ()
         return [f"a tensor of {call.name} was written before the wait for it"]
 
@@ -157,45 +173,48 @@ class PendingCalls:
                 self._alone = None
             else:
                 self._memory.remove(id(work))
+                self._uses.pop(id(work), None)
         return call
 
 
+# From which address to which bytes are, between which may be gaps.
+Extent = tuple[int, int]
+
+
 class _Memory:
-    """What memory calls use, in the order of addresses: a call is compared with its neighbours alone."""
+    """Where the memory of calls is, by addresses: a call is compared with its neighbours alone."""
 
     def __init__(self) -> None:
-        self._of: dict[int, Sequence[MemoryUse]] = {}  # by id of the work handle
-        self._sorted: list[tuple[MemoryUse, int]] = []
+        self._of: dict[int, Sequence[Extent]] = {}  # by id of the work handle
+        self._sorted: list[tuple[int, int, int]] = []
         self._longest = 0  # in bytes: nothing that begins further below an address reaches it
 
-    def add(self, work: int, used: Sequence[MemoryUse]) -> None:
-        """Adds what the call of a work handle uses, in place of what that has used before."""
+    def add(self, work: int, used: Sequence[Extent]) -> None:
+        """Adds where the memory of a work handle's call is, in place of where that was before."""
         self.remove(work)
         self._of[work] = used
-        for use in used:
-            insort(self._sorted, (use, work))
-            self._longest = max(self._longest, use.end - use.start)
+        for start, end in used:
+            insort(self._sorted, (start, end, work))
+            if end - start > self._longest:
+                self._longest = end - start
 
     def remove(self, work: int) -> None:
-        """Removes what a call uses, if it is here."""
-        for use in self._of.pop(work, ()):
-            del self._sorted[bisect_left(self._sorted, (use, work))]
+        """Removes the memory of a call, if it is here."""
+        for start, end in self._of.pop(work, ()):
+            del self._sorted[bisect_left(self._sorted, (start, end, work))]
         if not self._sorted:
             self._longest = 0
 
-    def collisions(self, used: Iterable[MemoryUse]) -> set[int]:
-        """The ids of work handles whose calls use some of these bytes, where one of both writes them."""
-        return {
-            work
-            for use in used
-            for other, work in self._between(use.start - self._longest, use.end)
-            if use.collides(other)
-        }
-
-    def _between(self, start: int, end: int) -> Sequence[tuple[MemoryUse, int]]:
-        """What begins at these addresses."""
-        first, last = (bisect_left(self._sorted, (MemoryUse(at, 0, False), 0)) for at in (start, end))
-        return self._sorted[first:last]
+    def collisions(self, used: Iterable[Extent]) -> set[int]:
+        """The ids of work handles whose calls have memory between the same addresses."""
+        among, longest = self._sorted, self._longest
+        found: set[int] = set()
+        for start, end in used:
+            at = bisect_left(among, (start - longest,))
+            for _, theirs, work in among[at : bisect_left(among, (end,))]:
+                if theirs > start:
+                    found.add(work)
+        return found
 
 
 def touches_versions(operation: str, arguments: Arguments) -> bool:
@@ -209,6 +228,24 @@ def touches_versions(operation: str, arguments: Arguments) -> bool:
     return operation == "all_reduce_coalesced" or name_of(arguments.reduce_op) in ("AVG", "PREMUL_SUM")
 
 
+def extents(tensors: Sequence[Any]) -> list[Extent]:
+    """Where the memory of tensors is."""
+    found, strided = [], _strided()
+    for tensor in tensors:
+        if tensor.layout == strided and (length := tensor.nbytes):
+            start = tensor.data_ptr()
+            if not tensor.is_contiguous():
+                length = _reached(tensor) * tensor.element_size()
+            found.append((start, start + length))
+    return found
+
+
+def _reached(tensor: Any) -> int:
+    """How many elements lie between the first and the last one of a tensor, both included."""
+    by_dimension = zip(tensor.shape, tensor.stride(), strict=True)
+    return 1 + sum((size - 1) * stride for size, stride in by_dimension)
+
+
 def uses(tensors: Sequence[Any], *, writes: bool) -> Iterator[MemoryUse]:
     """The memory of tensors that have theirs without gaps, which a call reads or ``writes``."""
     for tensor in tensors:
@@ -216,8 +253,7 @@ def uses(tensors: Sequence[Any], *, writes: bool) -> Iterator[MemoryUse]:
             continue
         start, elements = tensor.data_ptr(), tensor.numel()
         if not tensor.is_contiguous():
-            by_dimension = zip(tensor.shape, tensor.stride(), strict=True)
-            reached = 1 + sum((size - 1) * stride for size, stride in by_dimension)
+            reached = _reached(tensor)
             if reached > elements:
                 continue  # with gaps, in which another tensor may be
             elements = reached
@@ -234,6 +270,7 @@ def _is_whole(tensor: Any) -> bool:
     return tensor.layout == _strided() and bool(tensor.nbytes == tensor.untyped_storage().nbytes())
 
 
+@functools.cache
 def _strided() -> Any:
     import torch
 

@@ -33,7 +33,8 @@ class PendingTest(unittest.TestCase):
     def begin(self, operation: str, tensor: torch.Tensor, work: Work, **fields: object) -> list[str]:
         """Begins a call with one input, and returns what is found."""
         arguments = Arguments((tensor,), **fields)  # type: ignore[arg-type]  # fields of Arguments
-        return list(self.calls.began(operation, "", [tensor], lambda: arguments, (), work))
+        tensors = [tensor, *arguments.outputs]
+        return list(self.calls.began(operation, "", tensors, lambda: arguments, (), work))
 
     def test_written(self) -> None:
         """A tensor that was written before the wait is told once; one that was not is not."""
@@ -132,6 +133,23 @@ class PendingTest(unittest.TestCase):
         with mock.patch.object(MemoryUse, "collides", return_value=False) as compared:
             self.begin("recv", tensor, Work())
         compared.assert_not_called()
+
+    def test_gaps(self) -> None:
+        """A tensor between whose elements are others' is in nobody's way; one that is only turned is."""
+        table = torch.zeros(4, 4)
+        self.begin("recv", table[:, :2], Work())
+        self.assertEqual(self.begin("recv", table[:, 2:], Work()), [])
+        self.assertEqual(self.begin("recv", table[0, :1], Work()), [])
+        self.assertEqual(len(self.begin("recv", table.t(), Work())), 1)
+
+    def test_what_is_only_read(self) -> None:
+        """Calls that have an input in common are asked for what they do with it once each."""
+        shared = torch.zeros(2)
+        with mock.patch.object(pending_calls, "uses", wraps=pending_calls.uses) as asked:
+            for _ in range(10):
+                self.assertEqual(self.begin("send", shared, Work()), [])
+        self.assertLessEqual(asked.call_count, 2 * 2 * 10)
+        self.assertEqual(len(self.begin("recv", shared, Work())), 10)
 
     def test_outputs(self) -> None:
         """What a call fills is written."""
