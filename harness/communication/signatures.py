@@ -60,16 +60,17 @@ def group_text(
 
 
 def _tensors(tensors: Sequence[Any]) -> str:
-    return ",".join([f'[{_integers(t.shape)},"{_dtype(t)}",{t.element_size()}]' for t in tensors])
+    return ",".join([_tensor(t.shape, t.dtype, t.element_size()) for t in tensors])
+
+
+@functools.lru_cache(maxsize=1024)
+def _tensor(shape: Sequence[int], dtype: Any, nbytes: int) -> str:
+    return f'[{[*shape]},"{str(dtype).removeprefix("torch.")}",{nbytes}]'
 
 
 def _integers(values: Iterable[Any]) -> list[int]:
     """As Python's own: in a list those of numpy and torch are not written as numbers."""
     return [*map(int, values)]
-
-
-def _dtype(tensor: Any) -> str:
-    return str(tensor.dtype).removeprefix("torch.")
 
 
 def _number(value: float | None) -> str:
