@@ -243,7 +243,7 @@ def extents(tensors: Sequence[Any]) -> list[Extent]:
 def _reached(tensor: Any) -> int:
     """How many elements lie between the first and the last one of a tensor, both included."""
     by_dimension = zip(tensor.shape, tensor.stride(), strict=True)
-    return 1 + sum((size - 1) * stride for size, stride in by_dimension)
+    return 1 + sum(int((size - 1) * stride) for size, stride in by_dimension)
 
 
 def uses(tensors: Sequence[Any], *, writes: bool) -> Iterator[MemoryUse]:
