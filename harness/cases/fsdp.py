@@ -24,6 +24,7 @@ from harness.cases.multiprocess import MultiProcessTestCase
 from harness.cases.threaded import MultiThreadedTestCase
 from harness.compiler_state import reset_compiler
 from harness.ranks import rendezvous
+from harness.requirements import get_required_world_size
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
@@ -47,8 +48,8 @@ class FSDPTest(FSDPTestMixin, MultiProcessTestCase):
 
     @property
     def world_size(self) -> int:
-        """One rank for each accelerator; 2 on a machine without any."""
-        return defaults.rank_per_accelerator()
+        """What the test requires (``requires_world_size``), else one rank for each accelerator, or 2."""
+        return get_required_world_size(self, defaults.rank_per_accelerator())
 
     @property
     def process_group(self) -> Any:
@@ -115,8 +116,8 @@ class FSDPTestMultiThread(MultiThreadedTestCase):
 
     @property
     def world_size(self) -> int:
-        """One rank for each accelerator; 2 on a machine without any."""
-        return defaults.rank_per_accelerator()
+        """What the test requires (``requires_world_size``), else one rank for each accelerator, or 2."""
+        return get_required_world_size(self, defaults.rank_per_accelerator())
 
     def setUp(self) -> None:
         """Starts the ranks."""

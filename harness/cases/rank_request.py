@@ -16,7 +16,7 @@ from harness import coverage_hook, environment
 from harness.cases import defaults
 from harness.cases.in_rank import CaseInRank
 from harness.conformance import cells
-from harness.errors import LaunchError
+from harness.errors import LaunchError, UsageError
 from harness.protocol import Launch
 from harness.ranks.deadlines import start_wait_of
 from harness.ranks.job import Job
@@ -122,6 +122,17 @@ class RankRequest(CaseInRank):
             attempt=self.rank_log_suffix,
         )
 
+    def _number_of_ranks(self) -> int:
+        """The checked ``world_size``; UsageError where the test requires another one than its class says."""
+        size = _checked_world_size(self.world_size)
+        wanted = self._requirements().world_size
+        if wanted is not None and wanted != size:
+            raise UsageError(
+                f"{self.id()}: @requires_world_size({wanted}) contradicts the world_size of {size}: leave "
+                "one of them out (in a class without world_size each test has the number that it requires)"
+            )
+        return size
+
     def _request(self, settings: Settings) -> Launch:
         case = type(self)
         if "<locals>" in case.__qualname__:
@@ -129,7 +140,7 @@ class RankRequest(CaseInRank):
                 f"{case.__qualname__} is defined inside a function, where ranks cannot import it: define "
                 "test classes at the top of a module"
             )
-        world_size = _checked_world_size(self.world_size)
+        world_size = self._number_of_ranks()
         environ = environment.environment()
         return Launch(
             module=module_import.reference(case.__module__),

@@ -39,7 +39,7 @@ from harness.ranks.threads.rank import RankThread
 from harness.ranks.threads.rank_set import RankThreads
 from harness.ranks.threads.supervisor import supervise_threads
 from harness.ranks.value_directory import ValueDirectory
-from harness.requirements import requirements_of
+from harness.requirements import get_required_world_size, requirements_of
 from harness.requirements import timeout as deadline
 from harness.settings import SUPERVISED, Settings
 from harness.testcase import TestCase
@@ -64,8 +64,8 @@ class ThreadedOrchestration(RankOrchestration):
 
     @property
     def world_size(self) -> int:
-        """The number of ranks: 4 (upstream's default)."""
-        return defaults.WORLD_SIZE
+        """What the test requires (``requires_world_size``), else upstream's default, 4."""
+        return get_required_world_size(self, defaults.WORLD_SIZE)
 
     @property
     def _current_test_name(self) -> str:  # type: ignore[override]  # upstream's is a property here, a method there
@@ -135,14 +135,11 @@ class ThreadedOrchestration(RankOrchestration):
         super()._join_processes(fn)
 
     def _request(self, settings: Settings) -> Launch:
-        size = int(self.world_size)
-        if size < 1:
-            raise ValueError(f"world_size is {self.world_size!r}: it has to be 1 or more")
         return Launch(
             module=ModuleRef(type(self).__module__),
             qualname=type(self).__qualname__,
             method=self._current_test_name,
-            world_size=size,
+            world_size=self._number_of_ranks(),
             file_name="",
             environ={},
             cwd="",

@@ -1,4 +1,4 @@
-"""Whether the ranks of a test raised what its mark ``xfail(raises=...)`` expects.
+"""What ranks raised, for those who ask what a test raised: a mark ``xfail(raises=...)``, other plugins.
 
 The exception of the test in pytest's process is the harness's, and says which rank raised what.
 """
@@ -22,6 +22,17 @@ def raised_by_ranks(error: BaseException, raises: Any) -> bool:
     return bool(bad) and all(_expected(rank, raises) for rank in bad)
 
 
+def name_cause(error: BaseException) -> None:
+    """Makes what the rank that failed first raised the ``__cause__`` of a test's exception, where it can.
+
+    pytest-rerunfailures looks there for what ``only_rerun`` and ``rerun_except`` name.
+    """
+    outcome = error.outcome if isinstance(error, RankTestError) else None
+    if outcome is not None and error.__cause__ is None:
+        causes = (rank.error for rank in outcome.ranks if rank.rank == outcome.root_cause)
+        error.__cause__ = next((_exception(info) for info in causes if info is not None), None)
+
+
 def _expected(rank: RankOutcome, raises: Any) -> bool:
     errors = [rank.error, *(subtest.error for subtest in rank.bad_subtests)]
     raised = [error for error in errors if error is not None]
@@ -32,13 +43,19 @@ def _expected(rank: RankOutcome, raises: Any) -> bool:
 def _matches(info: ErrorInfo, raises: Any) -> bool:
     """Whether an exception of a rank is expected; one that cannot be unpickled, by its class's name alone."""
     kinds = raises if isinstance(raises, tuple) else (raises,)
-    try:
-        error = pickle.loads(info.pickled) if info.pickled is not None else None
-    except Exception:  # noqa: BLE001 - the exception's class may do anything there
-        error = None
+    error = _exception(info)
     if error is None:
         return any(_name(kind) == info.type_name for kind in kinds)
     return any(isinstance(error, k) if isinstance(k, type) else k.matches(error) for k in kinds)
+
+
+def _exception(info: ErrorInfo) -> BaseException | None:
+    """What a rank raised; None where that cannot be pickled or unpickled."""
+    try:
+        error = pickle.loads(info.pickled) if info.pickled is not None else None
+    except Exception:  # noqa: BLE001 - the exception's class may do anything there
+        return None
+    return error if isinstance(error, BaseException) else None
 
 
 def _name(kind: Any) -> str:

@@ -17,7 +17,7 @@ import pytest
 from _pytest.skipping import xfailed_key
 from _pytest.unittest import TestCaseFunction
 
-from harness.errors import UsageError
+from harness.errors import HarnessError, UsageError
 from harness.pytest_plugin.items import CASE, MARK, MARK_IS_OURS, has_mark, running_case, test_id
 
 if TYPE_CHECKING:
@@ -130,17 +130,20 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Has a mark ``xfail`` with ``raises`` expect what ranks raised, beside the harness's exception.
+    """Has a mark ``xfail`` with ``raises`` and pytest-rerunfailures find what ranks raised.
 
-    After pytest's unittest plugin has given the call the exception of a TestCase, and before pytest compares.
+    After pytest's unittest plugin has given the call the exception of a TestCase, and before others compare.
     """
     report = yield
-    xfailed = item.stash.get(xfailed_key, None)
-    if xfailed is not None and xfailed.raises is not None and call.excinfo is not None:
-        from harness.pytest_plugin import expected_exceptions
+    if call.excinfo is None or not isinstance(call.excinfo.value, HarnessError):
+        return report
+    from harness.pytest_plugin import expected_exceptions
 
-        if expected_exceptions.raised_by_ranks(call.excinfo.value, xfailed.raises):
-            item.stash[xfailed_key] = dataclasses.replace(xfailed, raises=None)
+    expected_exceptions.name_cause(call.excinfo.value)
+    xfailed = item.stash.get(xfailed_key, None)
+    raises = xfailed.raises if xfailed is not None else None
+    if xfailed is not None and raises and expected_exceptions.raised_by_ranks(call.excinfo.value, raises):
+        item.stash[xfailed_key] = dataclasses.replace(xfailed, raises=None)
     return report
 
 

@@ -221,8 +221,8 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
         case.output_lines_in_failure = 0
         again = getattr(item, "execution_count", 1)  # by pytest-rerunfailures
         case.rank_log_suffix = f".attempt{again}" if again > 1 else ""
-        if not hasattr(case, "rerun_command"):
-            case.rerun_command = functools.partial(str, reproduction.command(item, sys.argv[0]))
+        if not reproduction.has_its_own(case):
+            case.rerun_command = functools.partial(str, reproduction.command(item))
     return (yield)
 
 

@@ -4,29 +4,65 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
+import sys
 from collections.abc import Iterator, Sequence
 
 import pytest
 
 from harness.pytest_plugin.options import OPTIONS, SHARD, SHARD_TIMINGS
 
-# The options of pytest under which a failed test has to be run again, each with a value.
+# The options of pytest and of its plugins under which a failed test has to be run again, each with a value.
 _WITH_VALUE = frozenset({"-p", "-c", "-o", "-W", "--config-file", "--override-ini", "--pythonwarnings"}) | {
     *("--rootdir", "--import-mode", "--confcutdir"),
+    *("--timeout", "--timeout-method", "--hypothesis-seed", "--hypothesis-profile"),
     *(o.name for o in OPTIONS if o.metavar and o not in (SHARD, SHARD_TIMINGS)),
 }
-_FLAGS = frozenset({"--noconftest", "--runxfail"}) | {o.name for o in OPTIONS if not o.metavar}
+_FLAGS = frozenset({"--noconftest", "--runxfail", "--randomly-dont-reset-seed"}) | {
+    o.name for o in OPTIONS if not o.metavar
+}
+_LIBRARY = __name__.partition(".")[0]
 _SHORT = ("-p", "-c", "-o", "-W")
+# What the controller of a pytest-xdist run tells its workers: how it was started.
+STARTED = "torch_harness_started"
 
 
-def command(item: pytest.Item, program: str) -> str:
-    """The shell command for this item; ``program`` is ``sys.argv[0]`` of pytest."""
+def command(item: pytest.Item) -> str:
+    """The shell command for this item."""
     invocation = item.config.invocation_params
     file = os.path.relpath(item.path, invocation.dir)
     names = [node.name for node in item.listchain() if isinstance(node, (pytest.Class, pytest.Item))]
-    started = ["python", "-m", "pytest"] if os.path.basename(program) == "__main__.py" else ["pytest"]
-    words = [*started, "::".join([file, *names]), *conditions([str(arg) for arg in invocation.args])]
-    return shlex.join(words)
+    options = [*conditions([str(arg) for arg in invocation.args]), *_seed(item.config)]
+    return shlex.join([*started(item.config), "::".join([file, *names]), *options])
+
+
+def has_its_own(case: object) -> bool:
+    """Whether the case has a command of the project's; that of the drop-in, by unittest, is none."""
+    own = getattr(type(case), "rerun_command", None)
+    return own is not None and getattr(own, "__module__", "").partition(".")[0] != _LIBRARY
+
+
+def started(config: pytest.Config) -> list[str]:
+    """How this run, or the controller of this worker, was started: the words before pytest's arguments."""
+    told: list[str] = getattr(config, "workerinput", {}).get(STARTED, [])
+    return told or as_typed(sys.argv[0], sys.orig_argv)
+
+
+def as_typed(program: str, words: Sequence[str]) -> list[str]:
+    """The words that start pytest, of a process with this ``sys.argv[0]`` and ``sys.orig_argv``."""
+    name = os.path.basename(program)
+    if name == "__main__.py":
+        ends = [end for end in range(2, len(words) + 1) if [*words[end - 2 : end]] == ["-m", "pytest"]]
+        return [*words[: ends[0]]] if ends else ["python", "-m", "pytest"]
+    if name in ("pytest", "py.test"):
+        return [name if shutil.which(name) == program else program]
+    return ["pytest"]
+
+
+def _seed(config: pytest.Config) -> list[str]:
+    """The seed of this run by pytest-randomly, which fixtures may have drawn from."""
+    seed = getattr(config.option, "randomly_seed", None)
+    return [f"--randomly-seed={seed}"] if isinstance(seed, int) else []
 
 
 def conditions(arguments: Sequence[str]) -> list[str]:

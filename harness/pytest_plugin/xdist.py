@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 import pytest
 
 from harness.errors import UsageError
+from harness.pytest_plugin import reproduction
 
 # With a session's configuration: that its shard is empty, and what the tests' slots are taken from.
 EMPTY_SHARD = pytest.StashKey[bool]()
@@ -37,7 +38,11 @@ def refuse(config: pytest.Config, error: UsageError) -> NoReturn:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Names the directory of the workers' budget, which the first worker that needs it makes."""
+    """Names the directory of the workers' budget, which the first worker that needs it makes.
+
+    And says how the run was started, which failures name.
+    """
+    node.workerinput[reproduction.STARTED] = reproduction.started(node.config)
     stash = node.config.stash
     if _TEMPORARY not in stash:
         stash[_TEMPORARY] = Path(tempfile.gettempdir(), f"torch-harness-{node.workerinput['testrunuid']}")

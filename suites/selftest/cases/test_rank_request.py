@@ -6,9 +6,9 @@ import unittest
 from collections.abc import Hashable
 from typing import Any
 
-from harness import MultiProcessTestCase
+from harness import MultiProcessTestCase, MultiThreadedTestCase
 from harness.cases import defaults
-from harness.errors import LaunchError
+from harness.errors import LaunchError, UsageError
 from harness.ranks.deadlines import start_wait_of
 from harness.ranks.job import Job
 from harness.requirements import communication_check, requires_world_size, timeout
@@ -44,6 +44,29 @@ class Cases:
         def test_on_three(self) -> None:
             """One that does."""
 
+    class Both(Plain):
+        """A case that says its number of ranks, with tests that say it, too."""
+
+        @requires_world_size(2)
+        def test_same(self) -> None:
+            """One that says the same."""
+
+        @requires_world_size(3)
+        def test_other(self) -> None:
+            """One that says another one."""
+
+    class Threads(MultiThreadedTestCase):
+        """A case on threads."""
+
+        @requires_world_size(3)
+        def test_on_three(self) -> None:
+            """One that says its number."""
+
+    class BothThreads(Threads):
+        """The same, with a number of the class."""
+
+        world_size = 2
+
     class Special(Plain):
         """A case that overrides what there is to override."""
 
@@ -68,7 +91,7 @@ class RankRequestTest(unittest.TestCase):
 
     def job(
         self,
-        case: MultiProcessTestCase,
+        case: MultiProcessTestCase | MultiThreadedTestCase,
         timeout_s: float | None = None,
         values: str = "",
         settings: Settings = Settings(),  # noqa: B008 - frozen
@@ -101,6 +124,19 @@ class RankRequestTest(unittest.TestCase):
         """A test's decorator says it, where its class does not."""
         self.assertEqual(self.job(Cases.Unsaid("test_on_three")).request.world_size, 3)
         self.assertEqual(self.job(Cases.Unsaid("test_it")).request.world_size, defaults.world_size())
+
+    def test_number_on_threads(self) -> None:
+        """It is the same on threads."""
+        self.assertEqual(self.job(Cases.Threads("test_on_three")).request.world_size, 3)
+
+    def test_two_numbers(self) -> None:
+        """Where class and test say different numbers the test is an error that says both, in one line."""
+        self.assertEqual(self.job(Cases.Both("test_same")).request.world_size, 2)
+        for case in (Cases.Both("test_other"), Cases.BothThreads("test_on_three")):
+            with self.subTest(case), self.assertRaises(UsageError) as caught:
+                self.job(case)
+            words = rf"{case.id()}: @requires_world_size\(3\) contradicts the world_size of 2: leave one .*\Z"
+            self.assertRegex(str(caught.exception), words)
 
     def test_deadline(self) -> None:
         """The test's own goes before the settings'; that of a second attempt goes before both."""

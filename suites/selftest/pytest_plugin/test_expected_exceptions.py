@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from harness.errors import RankError
 from harness.outcomes import ErrorInfo, RankOutcome, Status, SubtestOutcome, TestOutcome
-from harness.pytest_plugin.expected_exceptions import raised_by_ranks
+from harness.pytest_plugin.expected_exceptions import name_cause, raised_by_ranks
 from harness.ranks.exception_info import capture
 
 
@@ -55,6 +55,21 @@ class ExpectedTest(unittest.TestCase):
         for name, ranks, raises, expected in table:
             with self.subTest(name):
                 self.assertEqual(raised_by_ranks(problem(*ranks), raises), expected)
+
+    def test_cause(self) -> None:
+        """What the first rank to fail raised is the exception's cause, where it can be unpickled."""
+        missing = raised(1, FileNotFoundError("of rank 1"))
+        no_pickle = replace(missing, error=ErrorInfo("some.Error", "of rank 1", "trace"))
+        died = RankOutcome(1, Status.CRASHED, exit_code=-9)
+        for rank, wanted in ((missing, FileNotFoundError), (no_pickle, type(None)), (died, type(None))):
+            error = RankError("text", TestOutcome(Status.ERROR, (raised(0, KeyError(1)), rank), root_cause=1))
+            name_cause(error)
+            self.assertIsInstance(error.__cause__, wanted)
+        given = problem(missing)
+        given.__cause__ = KeyError(1)
+        name_cause(given)
+        self.assertIsInstance(given.__cause__, KeyError)
+        name_cause(OSError())
 
     def test_other_errors(self) -> None:
         """What is not of ranks is pytest's to compare."""

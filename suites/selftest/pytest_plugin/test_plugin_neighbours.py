@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import unittest
 import xml.etree.ElementTree as ElementTree
 from collections import Counter, defaultdict
@@ -137,6 +138,51 @@ class NeighboursTest(PytestCase):
         for text in printed:
             self.assertRegex(text, r"\Arank 1 is \d+\n")
         self.assertNotEqual(*printed)
+
+    def test_reruns_by_exception(self) -> None:
+        """``only_rerun`` and ``rerun_except`` find what a rank raised: by class, or by type and text.
+
+        A ``condition`` finds it as the cause of its ``error``.
+        """
+        self.write(
+            "test_it.py",
+            """
+            flaky = pytest.mark.flaky
+
+            def fails_first(rank, name):
+                if rank == 1 and not os.path.exists(name):
+                    open(name, "w").close()
+                    raise ConnectionResetError("the first time")
+
+            class T(MultiThreadedTestCase):
+                world_size = 2
+
+                @flaky(reruns=1, only_rerun=ConnectionError)
+                def test_class(self): fails_first(self.rank, "class")
+
+                @flaky(reruns=1, only_rerun="^ConnectionResetError: the")
+                def test_text(self): fails_first(self.rank, "text")
+
+                @flaky(reruns=1, condition="error and isinstance(error.__cause__, OSError)")
+                def test_error(self): fails_first(self.rank, "error")
+
+                @flaky(reruns=1, only_rerun=KeyError)
+                def test_other(self): fails_first(self.rank, "other")
+
+                @flaky(reruns=1, rerun_except=OSError)
+                def test_except(self): fails_first(self.rank, "except")
+
+            @flaky(reruns=1, only_rerun=[KeyError, ConnectionError])
+            @pytest.mark.ranks(2, mode="threads")
+            def test_function(rank_context):
+                fails_first(rank_context.rank, "function")
+            """,
+        )
+        run = self.pytest("-p", "rerunfailures", "-rRf")
+        self.assertEqual(run.counts, {"failed": 2, "passed": 4, "rerun": 4}, run.out)
+        self.assertEqual(
+            set(re.findall(r"FAILED test_it.py::T::(\w+) -", run.out)), {"test_other", "test_except"}
+        )
 
     @unittest.skipUnless(importlib.util.find_spec("pytest_randomly"), "pytest-randomly is not installed")
     def test_random_order(self) -> None:
