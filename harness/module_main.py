@@ -1,6 +1,6 @@
 """The two functions of a test module: ``run_tests()`` runs it as a script, ``load_tests`` selects its shard.
 
-::
+``run_tests()`` does so, too. With ``load_tests`` unittest's own command line does::
 
     from harness.module_main import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 
@@ -15,6 +15,8 @@ import os
 import sys
 import unittest
 from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
 
 from harness.configuration import variables
 from harness.errors import UsageError
@@ -53,7 +55,8 @@ def run_tests(argv: Sequence[str] | None = None) -> None:
     as expected ones (``EXPECTTEST_ACCEPT``). ``argv`` is a command line with the program first, by default
     this process's. The exit code is 0 if all passed, 1 if a test failed, 2 for a wrong command line, 5 if
     nothing ran; a shard may be empty, and then it is 0; 141 if nobody reads what ``--help`` prints
-    (``| head``). Bazel's ``--test_filter`` is a ``-k``.
+    (``| head``). Without names the tests are those of this process's shard; Bazel's ``--test_filter`` is a
+    ``-k``.
     """
     module = sys._getframe(1).f_globals["__name__"]
     program, *arguments = sys.argv if argv is None else argv
@@ -66,8 +69,17 @@ def _run_module(module: str, program: str, arguments: Sequence[str]) -> int:
     _check_shard(program)
     _check_target(program)
     rest = filter_arguments(rest, os.environ)
-    ran = unittest.main(module=module, argv=[program, *rest], exit=False).result
+    ran = unittest.main(module=module, argv=[program, *rest], testLoader=_ShardLoader(), exit=False).result
     return exit_code(ran, sharded=is_sharded(os.environ))
+
+
+class _ShardLoader(unittest.TestLoader):
+    """Cuts a module down to this process's shard, where ``load_tests`` in it does not."""
+
+    def loadTestsFromModule(self, module: ModuleType, *args: Any, **named: Any) -> unittest.TestSuite:
+        """The tests of the module that belong to the shard."""
+        tests = super().loadTestsFromModule(module, *args, **named)
+        return tests if getattr(module, "load_tests", None) is load_tests else load_tests(self, tests, None)
 
 
 def exit_code(result: unittest.TestResult, *, sharded: bool) -> ExitCode:

@@ -25,6 +25,9 @@ def rerun_command(case: unittest.TestCase) -> str:
 
 def _plain_command(case: unittest.TestCase) -> str:
     name = f"{type(case).__qualname__}.{case._testMethodName}"
+    target = os.environ.get("TEST_TARGET")
+    if target and os.environ.get("TEST_SRCDIR"):  # Bazel's, whose directories are gone after the test
+        return shlex.join(["bazel", "test", target, f"--test_filter={name}"])
     module = module_import.reference(type(case).__module__)
     if module.file is not None and _under_pytest(case._testMethodName):
         words = ("pytest", f"{os.path.relpath(module.file)}::{name.replace('.', '::')}")

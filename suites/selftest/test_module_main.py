@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -39,10 +40,12 @@ MODULE = """
 
 
 class RunTestsTest(unittest.TestCase):
-    def run_module(self, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    def run_module(
+        self, *arguments: str, body: str = MODULE, **environ: str
+    ) -> subprocess.CompletedProcess[str]:
         with tempfile.TemporaryDirectory() as directory:
             path = Path(directory, "test_it.py")
-            path.write_text(textwrap.dedent(MODULE))
+            path.write_text(textwrap.dedent(body))
             kept = shard_variables.without_shard(os.environ)
             return subprocess.run(
                 [sys.executable, str(path), *arguments],
@@ -96,6 +99,19 @@ class RunTestsTest(unittest.TestCase):
                 done = self.run_module(**environ)
                 self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done.stderr)
                 self.assertIn("test_it.py: error: ", done.stderr)
+
+    def test_shards(self) -> None:
+        """Each test is in one shard, whether the module has ``load_tests`` or not; a name is run in any."""
+        for imported in ("load_tests, run_tests", "run_tests"):
+            for arguments, wanted in (([], 3), (["T.test_pass"], 2)):
+                with self.subTest(imported=imported, arguments=arguments):
+                    body = MODULE.replace("load_tests, run_tests", imported)
+                    counts = [
+                        self.run_module(*arguments, body=body, TEST_SHARD_INDEX=index, TEST_TOTAL_SHARDS="2")
+                        for index in "01"
+                    ]
+                    ran = [int(n) for done in counts for n in re.findall(r"(?m)^Ran (\d+) test", done.stderr)]
+                    self.assertEqual(sum(ran), wanted, [done.stderr for done in counts])
 
     def test_accept(self) -> None:
         self.assertTrue(self.run_module("--accept", "T.test_pass").stdout.rstrip().endswith(" 1"))

@@ -10,6 +10,9 @@ import tempfile
 import unittest
 from collections.abc import Mapping
 from pathlib import Path
+from unittest import mock
+
+from harness.cases.rerun_command import rerun_command
 
 ROOT = str(Path(__file__).resolve().parents[3])
 TEST = """\
@@ -69,6 +72,12 @@ class RerunTest(unittest.TestCase):
             "tests/test_it.py": f"import project\n{TEST}",
         }
         self.check("tests/test_it.py", "-m", "pytest", "-q", *alone, prefixed=False, files=files)
+
+    def test_by_bazel(self) -> None:
+        """In a test of Bazel's, whose directory nobody has afterwards, it is Bazel's command."""
+        with mock.patch.dict(os.environ, TEST_TARGET="//a:test_b", TEST_SRCDIR="/gone"):
+            command = rerun_command(self)
+        self.assertEqual(command, "bazel test //a:test_b --test_filter=RerunTest.test_by_bazel")
 
     def test_importable(self) -> None:
         """If the module can be imported from the root, the command sets no PYTHONPATH."""

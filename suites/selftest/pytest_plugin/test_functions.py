@@ -301,7 +301,7 @@ class FunctionTest(PytestCase):
         self.assertNotIn("Traceback", no_gpu)
         self.assertIn("printed by 1", sections(run.out, "Captured stdout of rank 1 call"))
         self.assertIn("rank 1 never came to barrier #1", run.out)
-        self.assertRegex(run.out, r"reproduce: python -m pytest test_it.py::test_fail ")
+        self.assertRegex(run.out, r"reproduce: \S+ -m pytest test_it.py::test_fail ")
         self.assertRegex(run.out, r"SUBFAILED\[step\] \(n=1\) test_it.py::test_subtests")
         self.assertRegex(run.out, r"SKIPPED \[1\] test_it.py:\d+: on all ranks")
         self.assertNotIn("During handling", run.out)

@@ -80,7 +80,7 @@ class OutcomesTest(PytestCase):
         self.assertRegex(run.out, r"SUBFAILED\(i=1\) test_it.py::T::test_sub - rank [01]: 1 sub-test failed")
         self.assertRegex(
             run.out,
-            r"reproduce: python -m pytest test_it.py::T::test_die -p no:cacheprovider .*--rank-timeout 200\n",
+            r"reproduce: \S+ -m pytest test_it.py::T::test_die -p no:cacheprovider .*--rank-timeout 200\n",
         )
         cases = ElementTree.parse(self.project / "junit.xml").iter("testcase")
         found = {
