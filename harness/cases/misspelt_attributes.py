@@ -6,6 +6,8 @@ import difflib
 import functools
 import inspect
 import warnings
+from collections.abc import Iterator
+from types import CodeType
 
 from harness.testcase import TestCase
 
@@ -31,7 +33,7 @@ def hint(cls: type) -> str:
     """The line about the first such name of a class and its bases; "" where there is none.
 
     The harness's own cases alone are looked at: a case of upstream's may have any names (``harness.dropin``).
-    Where the class says the right name too, both are meant.
+    Where the class says the right name too, both are meant; and a name that its methods mention is its own.
     """
     return _found(cls)
 
@@ -43,7 +45,10 @@ def _found(cls: type) -> str:
     theirs = [base for base in cls.__mro__ if not base.__module__.startswith(("harness.", "unittest"))]
     said = {name: base for base in reversed(theirs) for name in vars(base)}
     wanted = [name for name in READ if hasattr(cls, name) and name not in said]
+    used = {name for base in theirs for value in vars(base).values() for name in _used(value)}
     for name, base in said.items():
+        if name in used:
+            continue
         meant = _meant(name, wanted)
         if meant:
             return f"nothing reads {base.__qualname__}.{name}: did you mean {meant}?"
@@ -57,6 +62,15 @@ def _meant(name: str, wanted: list[str]) -> str:
     plain = {_plain(each): each for each in wanted if name == each.upper() or each not in name}
     near = difflib.get_close_matches(_plain(name), plain, n=1, cutoff=ALIKE)
     return plain[near[0]] if near else ""
+
+
+def _used(value: object) -> Iterator[str]:
+    """The names that a method's code mentions, that of functions inside of it too."""
+    code = getattr(value, "__code__", value)
+    if isinstance(code, CodeType):
+        yield from code.co_names
+        for constant in code.co_consts:
+            yield from _used(constant)
 
 
 def _plain(name: str) -> str:

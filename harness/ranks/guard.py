@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from harness.ranks import process_groups
-from harness.system import posix, torch_state
+from harness.system import accelerators, posix, torch_state
 
 
 def _torch() -> Any | None:
@@ -56,16 +56,15 @@ def _descriptors() -> frozenset[str]:
 
 
 def _what_it_is(descriptor: str) -> str | None:
-    """What a descriptor refers to; None where it is closed, or where it is an eventfd or epoll.
+    """What a descriptor refers to; None where it is closed, is an eventfd or epoll, or a GPU's file.
 
-    The listing's own descriptor is closed by now; eventfd and epoll are internal to libraries, which keep
-    them.
+    The listing's own descriptor is closed by now; the others are internal to libraries, which keep them.
     """
     try:
         target = os.readlink(f"/proc/self/fd/{descriptor}")
     except FileNotFoundError:
         return None
-    return None if target.startswith("anon_inode:") else target
+    return None if target.startswith(("anon_inode:", *accelerators.DEVICE_FILES)) else target
 
 
 class Guard:
@@ -99,7 +98,7 @@ class Guard:
         import set process-wide (environment, torch's defaults) still counts as the test's leak.
         """
         now = _snapshot()
-        kept = ("threads", "children", "descriptors", "descriptor count")
+        kept = ("accelerators", "threads", "children", "descriptors", "descriptor count")
         self._before = {**self._before, **{name: now[name] for name in kept}}
 
     def what_changed(self, keeps_group: bool) -> tuple[str, ...]:
@@ -152,7 +151,9 @@ class Guard:
         lines += [f"child process {p}" for p in sorted(born) if not posix.is_zombie(p)]
         closed = self._own & (self._before["descriptors"] - after["descriptors"])
         lines += [f"descriptor {n}, closed" for n in sorted(closed)]
-        if not group_made:
+        # A runtime opens pipes and sockets beside its devices' files, which nothing tells from a test's own.
+        runtime_started = after["accelerators"] != self._before["accelerators"]
+        if not (group_made or runtime_started):
             opened = {n: _what_it_is(n) for n in after["descriptors"] - self._before["descriptors"]}
             lines += [f"descriptor {n} ({what})" for n, what in sorted(opened.items()) if what is not None]
         return lines
@@ -176,6 +177,7 @@ def _snapshot(last: dict[str, Any] | None = None) -> dict[str, Any]:
         "signal handlers": _signal_handlers(),
         "resource limits": _resource_limits(),
         "torch": torch_state.values(),
+        "accelerators": accelerators.in_use().keys(),
         "groups": process_groups.group_names(),
         "groups begun": process_groups.groups_begun(),
         "threads": frozenset(f"{t.name} ({t.ident})" for t in threading.enumerate()),

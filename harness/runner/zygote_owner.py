@@ -153,7 +153,8 @@ class ZygoteOwner:
         if loaded.dirty:
             self._cold.add(loaded.module)
             show_notice(
-                f"importing {loaded.module} leaves threads or process groups: its workers import it anew"
+                f"importing {loaded.module} leaves threads, process groups or a GPU's runtime: "
+                "its workers import it anew"
             )
 
 

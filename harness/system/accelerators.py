@@ -16,6 +16,8 @@ _COUNTED_BY_RUNTIME = ("cuda", "xpu")
 # Where a machine has a file for each GPU: NVIDIA's, ROCm's, and the one of Windows Subsystem for Linux.
 DEVICES = Path("/dev")
 _GPU_FILES = re.compile(r"nvidia\d+|kfd|dxg")
+# How the files begin that a runtime opens for itself.
+DEVICE_FILES = ("/dev/nvidia", "/dev/kfd", "/dev/dri/", "/dev/dxg")
 # Has torch.cuda.is_available() ask NVML, so that a process which has asked can still be forked. Source:
 # torch's documentation, "Poison fork in multiprocessing".
 _COUNT_WITHOUT_RUNTIME = "PYTORCH_NVML_BASED_CUDA_CHECK"

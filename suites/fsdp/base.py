@@ -23,6 +23,7 @@ from torch.distributed.tensor import DTensor
 from harness.cases.dynamo import DynamoDistributedMultiProcTestCase, _dynamo_dist_per_rank_init
 from harness.conformance_features import Feature, of_method
 from harness.targets import Capability, needs, require
+from harness.targets.current import current
 from suites.counted import CountedBackend, CountsCompiles
 from suites.fsdp import reference
 from suites.fsdp.models import Block
@@ -111,8 +112,8 @@ class FsdpTestCase(CountsCompiles, DynamoDistributedMultiProcTestCase):
 
     @property
     def device(self) -> torch.device:
-        """Where this rank's tensors live: one accelerator a rank, or the CPU."""
-        return torch.device(self.device_type, None if self.device_type == "cpu" else self.rank)
+        """Where this rank's tensors live: an accelerator, those of its host in turn, or the CPU."""
+        return current().device(self.rank)
 
     def fsdp1(self, model: nn.Module, *units: type[nn.Module], **options: Any) -> nn.Module:
         """A copy of the model in FSDP1, with its original parameters; modules of ``units`` in FSDP1 too."""

@@ -86,6 +86,7 @@ class Fsdp1AloneTest(CountsCompiles, DynamoDistributedSingleProcTestCase):
 
         Returns the counter, whose one graph serves all calls.
         """
+        plain.to(self.device)
         counter = self.counted("aot_eager")
         sharded = self.wrap(plain, **options)
         compiled = torch.compile(sharded, backend=counter)
@@ -101,7 +102,7 @@ class Fsdp1AloneTest(CountsCompiles, DynamoDistributedSingleProcTestCase):
 
     def test_fsdp_orig_params_assert(self):
         """Without the original parameters FSDP1 is a graph break, or an error where none is allowed."""
-        plain, x = Toy(), self.draw(4, 10)
+        plain, x = Toy().to(self.device), self.draw(4, 10)
         sharded = self.wrap(plain, use_orig_params=False)
         counter = self.counted()
         self.assertEqual(torch.compile(sharded, backend=counter)(x), plain(x), **ROUNDED)

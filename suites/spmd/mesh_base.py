@@ -24,6 +24,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from harness import DTensorContinuousTestBase
 from harness.graphs import collectives, insert_waits, unwaited
 from harness.graphs.collective_waits import waits
+from harness.targets.current import current
 from suites.spmd.mesh_programs import Arrays, Axis, Program
 
 #: What is added to the inputs that a program is traced on, and to those that it then runs on: recorded values
@@ -48,8 +49,8 @@ class MeshTestCase(DTensorContinuousTestBase):
 
     @property
     def device(self) -> torch.device:
-        """Where this rank's tensors live: one accelerator a rank, or the CPU."""
-        return torch.device(self.device_type, None if self.device_type == "cpu" else self.rank)
+        """Where this rank's tensors live: an accelerator, those of its host in turn, or the CPU."""
+        return current().device(self.rank)
 
     def axes(self) -> Iterator[Axis]:
         """Each dimension of the mesh, seen from this rank; worked out from ``layout`` without torch."""

@@ -24,6 +24,7 @@ from torch.utils._pytree import tree_map_only
 
 from harness import DTensorContinuousTestBase
 from harness.graphs import CompiledStep, count_collectives, train_step
+from harness.targets.current import current
 
 #: What a compiled step may lose: it computes in the order in which DDP does.
 ROUNDED = {"rtol": 1.3e-6, "atol": 1e-6}
@@ -106,8 +107,8 @@ class TrainStepTestCase(DTensorContinuousTestBase):
 
     @property
     def device(self) -> torch.device:
-        """Where this rank's tensors live: one accelerator a rank, or the CPU."""
-        return torch.device(self.device_type, None if self.device_type == "cpu" else self.rank)
+        """Where this rank's tensors live: an accelerator, those of its host in turn, or the CPU."""
+        return current().device(self.rank)
 
     # -- beside DDP
 

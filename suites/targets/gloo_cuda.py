@@ -47,5 +47,5 @@ TARGET = Target(
         Capability.UNEVEN_LISTS,
         Capability.STACKED_OUTPUTS,
     },
-    ranks_per_device=8,
+    ranks_per_device=16,
 )

@@ -54,6 +54,15 @@ class HintTest(unittest.TestCase):
         self.assertEqual(hint(made(made(world_size=2), WORLD_SIZE=2)), "")
         self.assertIn("Sums.worldsize", hint(made(made(worldsize=2))))
 
+    def test_read_by_the_class(self) -> None:
+        """A name that a method of the class reads is its own, in a function inside of it too."""
+
+        def test_table(self: Any) -> list[int]:
+            return [self.PRECISION + n for n in (lambda: self.worldsize)()]
+
+        self.assertEqual(hint(made(PRECISION=2, worldsize=[1], test_table=test_table)), "")
+        self.assertIn("Sums.WORLD_SIZE", hint(made(PRECISION=2, WORLD_SIZE=1, test_table=test_table)))
+
     def test_of_the_harness(self) -> None:
         """No name of the harness's own cases is taken for another one, nor any of a case of upstream's."""
         for cls in (harness.DTensorTestBase, harness.MultiProcContinuousTest, harness.MultiThreadedTestCase):

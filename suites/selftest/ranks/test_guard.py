@@ -71,6 +71,16 @@ def opened(descriptor: int) -> contextlib.AbstractContextManager[None]:
     return undone(lambda: os.close(descriptor))
 
 
+@contextlib.contextmanager
+def opened_pipe() -> Iterator[None]:
+    ends = os.pipe()
+    try:
+        yield
+    finally:
+        for end in ends:
+            os.close(end)
+
+
 def changed_dtype() -> contextlib.AbstractContextManager[None]:
     torch.set_default_dtype(torch.float64)
     return undone(lambda: torch.set_default_dtype(torch.float32))
@@ -165,6 +175,19 @@ class WhatChangedTest(unittest.TestCase):
         child = subprocess.Popen(["true"])
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
         self.assertEqual(self.left(lambda: undone(child.wait)), ())
+
+    def test_what_a_runtime_opens(self) -> None:
+        """A test in which an accelerator's runtime has begun may leave descriptors, and a later one may not.
+
+        Files of a device are no test's own in any test.
+        """
+        with mock.patch.object(torch.cuda, "is_initialized", return_value=True):
+            self.assertEqual(self.left(opened_pipe), ())
+            self.guard.begin()
+            self.assertEqual(len(self.left(opened_pipe)), 2)
+            self.guard.begin()
+            with mock.patch.object(os, "readlink", return_value="/dev/nvidiactl"):
+                self.assertEqual(self.left(opened_pipe), ())
 
     def test_state_that_cannot_be_read(self) -> None:
         """A process that does not see /proc any more has been changed, and is not lost by that."""

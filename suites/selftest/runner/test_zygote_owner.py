@@ -100,7 +100,8 @@ class ZygoteOwnerTest(unittest.TestCase):
         self.assertEqual(self.imports(), ["a", "a", "b", "c", "c"])
         self.assertEqual(self.load("b"), [])
         self.assertEqual(
-            self.notices, ["importing b leaves threads or process groups: its workers import it anew"]
+            self.notices,
+            ["importing b leaves threads, process groups or a GPU's runtime: its workers import it anew"],
         )
 
     def test_a_zygote_that_dies_later(self) -> None:
