@@ -10,8 +10,10 @@ import tempfile
 import unittest
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from suites.selftest import warm_python
+from suites.selftest.forked_case import ForkedCase
 
 TREE = Path(__file__).resolve().parents[2]
 # What a program sees of how it was started.
@@ -207,6 +209,42 @@ class RunTest(unittest.TestCase):
         """Runs a program's text."""
         environ = {**self.environ, **variables}
         return warm_python.run(("-c", program), cwd=self.directory, env=environ, timeout=timeout)
+
+
+class Forked(ForkedCase):
+    """What the tests below run; discovery does not find it."""
+
+    def passes(self) -> None:
+        """It runs in another process than its caller, and an interpreter that it starts has torch."""
+        ask = [sys.executable, "-c", "import sys; sys.exit('torch' in sys.modules)"]
+        self.assertEqual(subprocess.run(ask, check=False).returncode, 1)
+        self.assertNotEqual(os.environ["CALLER"], str(os.getpid()))
+
+    def fails(self) -> None:
+        self.fail("as it should")
+
+    def skips(self) -> None:
+        self.skipTest("as it should")
+
+
+class ForkedCaseTest(unittest.TestCase):
+    """``ForkedCase``: a test's outcome there is its outcome here."""
+
+    def test_outcomes(self) -> None:
+        """A pass, a failure with its words, and a skip with its reason."""
+        said = {}
+        with mock.patch.dict(os.environ, CALLER=str(os.getpid())):
+            for name in ("passes", "fails", "skips"):
+                result = unittest.TestResult()
+                Forked(name).run(result)
+                said[name] = (
+                    [text.splitlines()[-3:] for _, text in result.failures + result.errors],
+                    [reason for _, reason in result.skipped],
+                )
+                self.assertEqual(result.testsRun, 1)
+        self.assertEqual((said["passes"], said["skips"]), (([], []), ([], ["as it should"])))
+        ((failed,), _) = said["fails"]
+        self.assertIn("FAILED (failures=1)", failed)
 
 
 if __name__ == "__main__":

@@ -349,7 +349,7 @@ def _words(asked: Mapping[str, Any], started: Mapping[str, str]) -> list[str] | 
     if any(asked[name] is not None for name in plain) or asked["umask"] >= 0:
         return None
     options = [*subprocess._args_from_interpreter_flags(), "-u"]  # type: ignore[attr-defined]
-    rest = [*words][1:]
+    rest = [os.fsdecode(each) for each in words][1:]
     while rest and rest[0] in options:
         del rest[0]
     if not starts_alike(os.environ if asked["env"] is None else asked["env"], started):

@@ -31,6 +31,7 @@ from suites.selftest.pytest_plugin.runs import PytestCase
 from suites.selftest.run.scripts import TREE
 from suites.selftest.runner import runs
 
+RUN_TESTS = str(runs.RUN_TESTS)
 # What the head below imports of torch, for processes that have it from the beginning.
 OF_TORCH = (
     "torch._dynamo",
@@ -178,14 +179,20 @@ class RowsCase(PytestCase):
 
     def run_python(self, *command: str, code: int = 0, **variables: str) -> str:
         """What a command prints; it has to end with ``code``."""
-        run = warm_python.run(
-            command,
-            cwd=self.project,
-            env=runs.environ(self.project, PYTHONPATH=str(TREE), **variables),
-            timeout=runs.PATIENCE_S,
-            imports=OF_TORCH,
-            children=False,
-        )
+        env = runs.environ(self.project, PYTHONPATH=str(TREE), **variables)
+        if command[0] == RUN_TESTS:
+            run = warm_python.run_runner(
+                command, cwd=self.project, env=env, timeout=runs.PATIENCE_S, imports=OF_TORCH
+            )
+        else:
+            run = warm_python.run(
+                command,
+                cwd=self.project,
+                env=env,
+                timeout=runs.PATIENCE_S,
+                imports=OF_TORCH,
+                children=False,
+            )
         self.assertEqual(run.returncode, code, run.stdout)
         return run.stdout
 
@@ -217,7 +224,7 @@ class ByUnittestTest(RowsCase):
         for rows in (DROPPED, DETECTED):
             with self.subTest(rows[0].make):
                 self.write_module(rows)
-                self.run_python(str(TREE / "run_tests.py"), "test_rows.py")
+                self.run_python(RUN_TESTS, "test_rows.py")
 
     def test_inherited(self) -> None:
         """What every child process inherits is in ranks, and what the module has in its variables."""

@@ -13,6 +13,7 @@ from suites.selftest import warm_python
 from suites.selftest.run.scripts import TREE
 from suites.selftest.runner import runs
 
+RUN_TESTS = str(runs.RUN_TESTS)
 HEAD = """
     import multiprocessing, os, sys, unittest
     import torch, torch.distributed as dist
@@ -116,13 +117,15 @@ class NewProcessTest(unittest.TestCase):
         """
         path = self.directory / "test_made.py"
         path.write_text(first + textwrap.dedent(HEAD.format(harness=harness)) + textwrap.dedent(body))
-        run = warm_python.run(
-            command,
-            cwd=self.directory,
-            env=runs.environ(self.directory, PYTHONPATH=str(TREE)),
-            timeout=runs.PATIENCE_S,
-            children=False,
-        )
+        env = runs.environ(self.directory, PYTHONPATH=str(TREE))
+        if command[0] == RUN_TESTS:
+            run = warm_python.run_runner(
+                command, cwd=self.directory, env=env, timeout=runs.PATIENCE_S, imports=("torch",)
+            )
+        else:
+            run = warm_python.run(
+                command, cwd=self.directory, env=env, timeout=runs.PATIENCE_S, children=False
+            )
         self.assertEqual(run.returncode, 0, run.stdout)
         self.assertRegex(run.stdout, rf"{tests} passed|Ran {tests} test")
 
@@ -132,7 +135,7 @@ class NewProcessTest(unittest.TestCase):
 
     def test_by_the_runner(self) -> None:
         """Nor do those of ``run_tests.py``, whose zygote has imported the module."""
-        self.play(MODULE, str(TREE / "run_tests.py"), "test_made.py", tests=2)
+        self.play(MODULE, RUN_TESTS, "test_made.py", tests=2)
 
     def test_made_by_the_import(self) -> None:
         """What the module makes when it is imported is in each rank, which has imported it itself."""
@@ -140,7 +143,7 @@ class NewProcessTest(unittest.TestCase):
 
     def test_made_by_the_import_in_the_runner(self) -> None:
         """So it is with a module whose import made groups in the zygote."""
-        self.play(AT_IMPORT, str(TREE / "run_tests.py"), "test_made.py")
+        self.play(AT_IMPORT, RUN_TESTS, "test_made.py")
 
     def test_child(self) -> None:
         """A rank is a child with a name, and imports the module itself where the class wishes that."""

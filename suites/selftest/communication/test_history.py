@@ -30,6 +30,7 @@ from harness.communication.call_log import ENTRIES, LOG_BYTES, CallLog
 from harness.communication.history import history_of, parts
 from harness.communication_call import Call, Kind
 from suites.selftest.communication.samples import call, receive, send
+from suites.selftest.forked_case import ForkedCase
 
 ROOT = Path(__file__).parents[3]
 HERE = "suites.selftest.communication.test_history"
@@ -188,7 +189,7 @@ class LocalHistory(LocalDTensorTestBase):
             redistributes(self)
 
 
-class UncheckedTest(unittest.TestCase):
+class UncheckedTest(ForkedCase):
     """In other processes."""
 
     def run_in(self, *command: str, **environ: str) -> None:

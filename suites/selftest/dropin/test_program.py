@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import tempfile
 import unittest
 from pathlib import Path
 
 from harness.dropin import program
 from harness.errors import UsageError
+from suites.selftest import warm_python
+from suites.selftest.runner.runs import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -71,22 +72,21 @@ class MainBlocks(unittest.TestCase):
 class Running(unittest.TestCase):
     """``python -m harness.dropin``, on files that need no ranks."""
 
-    def play(self, source: str | None, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Runs a file with that source, or no file; both streams come in ``stdout``."""
-        command = [sys.executable, "-m", "harness.dropin"]
+    def play(
+        self, source: str | None, *arguments: str, new: bool = False
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs a file with that source, or no file; both streams come in ``stdout``.
+
+        It is a new interpreter where that is ``new``; otherwise one that has torch.
+        """
+        command = ["-m", "harness.dropin"]
         with tempfile.TemporaryDirectory() as directory:
             if source is not None:
                 file = Path(directory, "upstream_file.py")
                 file.write_text(source)
                 command.append(str(file))
-            return subprocess.run(
-                [*command, *arguments],
-                cwd=ROOT,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                check=False,
-            )
+            run = warm_python.run_new if new else warm_python.run
+            return run([*command, *arguments], cwd=ROOT, env=os.environ, timeout=PATIENCE_S)
 
     def test_a_file_without_main_block_goes_to_unittest(self) -> None:
         done = self.play(PLAIN, "Case.test_two")
@@ -104,7 +104,7 @@ class Running(unittest.TestCase):
         """Imports are not interrupted by collections; tests have them, without what the imports made."""
         for main in ("", "if __name__ == '__main__':\n    unittest.main()\n"):
             with self.subTest(main=main):
-                done = self.play(COLLECTING + main)
+                done = self.play(COLLECTING + main, new=True)
                 self.assertEqual(done.returncode, 0, done.stdout)
                 self.assertIn("import 0\n", done.stdout)
                 self.assertIn("test True True\n", done.stdout)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from harness.releases import torch_at_least
+from suites.selftest import warm_python
 from tools.bench.dropin import kept, load, sample
 from tools.bench.upstream_file import NOT_PASSED, PASSED, SKIPPED, read
 
@@ -41,18 +42,14 @@ class Played(unittest.TestCase):
             raise unittest.SkipTest("this class is only a base")
         with tempfile.TemporaryDirectory() as directory:
             results = Path(directory, "results")
-            command = [sys.executable, "-m", "tools.bench.upstream_file", "drop-in", str(results)]
+            command = ("-m", "tools.bench.upstream_file", "drop-in", str(results))
             # On a CI system upstream's own run_tests wants a library for XML reports.
             environ = {k: v for k, v in os.environ.items() if not k.startswith("HARNESS_") and k != "CI"}
-            done = subprocess.run(
-                [*command, str(FILES / cls.file), "-v", *cls.tests],
+            done = warm_python.run(
+                (*command, str(FILES / cls.file), "-v", *cls.tests),
                 cwd=ROOT,
                 env=environ,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
                 timeout=TIMEOUT_S,
-                check=False,
             )
             cls.code, cls.output = done.returncode, done.stdout
             lines = results.read_text().splitlines() if results.exists() else []

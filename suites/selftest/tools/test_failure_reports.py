@@ -6,6 +6,7 @@ import re
 import unittest
 from collections import Counter
 
+from suites.selftest.forked_case import ForkedCase
 from tools import failure_reports
 from tools.failure_reports import REPORTS, reports
 
@@ -22,7 +23,7 @@ def masked(report: str) -> list[str]:
     return [re.sub(r"\d+", "N", line) for line in kept]
 
 
-class FailureReportsTest(unittest.TestCase):
+class FailureReportsTest(ForkedCase):
     """``docs/reports`` beside a run of its module, and ``docs/failures.rst`` beside ``docs/reports``."""
 
     def test_printed_today(self) -> None:

@@ -12,6 +12,7 @@ from unittest import mock
 import torch.distributed  # noqa: F401 - the ranks of this process's server have it then
 
 from harness.outcomes import Status, TestOutcome
+from suites.selftest.forked_case import ForkedCase
 from suites.selftest.tools.planted import fuzzed
 from tools import fuzz_verdicts
 from tools.fuzz_verdicts import Judged
@@ -31,7 +32,7 @@ SAMPLE = (1810, 1914, 208, 353, 825, 47, 1218, 534, 271, 9379, 528, 7543, 660, 1
 PATIENCE = 2.0
 
 
-class SampleTest(unittest.TestCase):
+class SampleTest(ForkedCase):
     """The tool on the harness as it is."""
 
     def test_right(self) -> None:

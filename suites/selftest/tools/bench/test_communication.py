@@ -5,12 +5,13 @@ from __future__ import annotations
 import unittest
 from unittest import mock
 
+from suites.selftest.forked_case import ForkedCase
 from tools.bench import communication
 from tools.bench.communication import OPERATIONS
 from tools.bench.recorders import RECORDERS
 
 
-class CommunicationBench(unittest.TestCase):
+class CommunicationBench(ForkedCase):
     """The table, and the processes that measure."""
 
     def test_table(self) -> None:

@@ -8,6 +8,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
+from suites.selftest.forked_case import ForkedCase
 from suites.selftest.runner import runs
 from tools.bench.junit_verdicts import FILE, joined, merged, named, read
 from tools.bench.upstream_file import NOT_PASSED, PASSED, SKIPPED
@@ -58,7 +59,7 @@ WHOLE = {
 }
 
 
-class ReadTest(unittest.TestCase):
+class ReadTest(ForkedCase):
     """``read``, of the same module run both ways."""
 
     def setUp(self) -> None:

@@ -10,12 +10,13 @@ import unittest
 from pathlib import Path
 from typing import Any
 
+from suites.selftest.forked_case import ForkedCase
 from tools.bench import ranks
 
 TREE = Path(__file__).resolve().parents[4]
 
 
-class WholeRun(unittest.TestCase):
+class WholeRun(ForkedCase):
     """A real run with the bare program and the fork server."""
 
     def test_measures_prints_and_writes(self) -> None:

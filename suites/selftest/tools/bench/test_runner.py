@@ -7,13 +7,14 @@ import io
 import unittest
 from unittest import mock
 
+from suites.selftest.forked_case import ForkedCase
 from tools.bench import runner
 
 # A module of the suites that needs no ranks.
 SMALL = ("c10d.test_reference",)
 
 
-class RunnerBench(unittest.TestCase):
+class RunnerBench(ForkedCase):
     """The tables of the benchmark."""
 
     def test_a_row_for_each_number_of_jobs(self) -> None:

@@ -12,6 +12,7 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
+from suites.selftest.forked_case import ForkedCase
 from tools.bench import third_party
 from tools.bench.third_party import PLUGIN, RUNNER, UPSTREAM, WAYS
 from tools.bench.third_party_list import Reason, ThirdPartyFile
@@ -90,7 +91,7 @@ class EnvironTest(unittest.TestCase):
                 self.assertEqual(found, {"HOME": "/", "PYTHONPATH": paths})
 
 
-class MainTest(unittest.TestCase):
+class MainTest(ForkedCase):
     """``main``, on files in a directory of their own."""
 
     def setUp(self) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from unittest import mock
 
 from harness import slow_test
+from suites.selftest.forked_case import ForkedCase
 from tools.bench import bodies
 from tools.bench.contenders import KEPT, TITLES
 from tools.bench.contenders.base import CaseContender
@@ -34,7 +35,7 @@ SUPPORTED = {
 SLOW = ("spawn", "upstream", "upstream-pooled", "fresh")
 
 
-class ContendersTest(unittest.TestCase):
+class ContendersTest(ForkedCase):
     """Each contender in a process of its own, as the benchmark runs it."""
 
     def check(self, name: str) -> None:
