@@ -219,6 +219,9 @@ class Forked(ForkedCase):
         ask = [sys.executable, "-c", "import sys; sys.exit('torch' in sys.modules)"]
         self.assertEqual(subprocess.run(ask, check=False).returncode, 1)
         self.assertNotEqual(os.environ["CALLER"], str(os.getpid()))
+        given = ("-c", "import sys; print('torch' in sys.modules)")
+        run = warm_python.run(given, cwd=TREE, env=os.environ, timeout=300)
+        self.assertEqual(run.stdout, "True\n")
 
     def fails(self) -> None:
         self.fail("as it should")

@@ -181,7 +181,7 @@ class Children:
         self._filters = warnings.filters[:]
         self._hooks = (sys.excepthook, threading.excepthook, warnings.showwarning)
         self._finders = sys.meta_path[:], sys.path_hooks[:]
-        self._execute: Callable[..., None] = subprocess.Popen._execute_child  # type: ignore[attr-defined]
+        self._execute = _exec()
         self._signature = inspect.signature(self._execute)
         self._kept: list[Any] = []
 
@@ -205,6 +205,7 @@ class Children:
                 children._become(asked, words)
             _is_started(popen, pid, asked)
 
+        vars(execute_child)["exec"] = self._execute
         subprocess.Popen._execute_child = execute_child  # type: ignore[attr-defined]  # what all its ways call
 
     def _become(self, asked: Mapping[str, Any], words: list[str]) -> NoReturn:
@@ -264,7 +265,7 @@ class FirstChild:
 
     def __init__(self) -> None:
         self._started = dict(os.environ)
-        self._execute: Callable[..., None] = subprocess.Popen._execute_child  # type: ignore[attr-defined]
+        self._execute = _exec()
         self._near, self._far = socket.socketpair()
         self._pid = os.fork()
 
@@ -291,6 +292,7 @@ class FirstChild:
             pid, first._pid = first._pid, 0
             _is_started(popen, pid, asked)
 
+        vars(execute_child)["exec"] = self._execute
         return execute_child
 
     def _ask(self, asked: Mapping[str, Any], words: list[str]) -> None:
@@ -336,6 +338,13 @@ class FirstChild:
         if self._pid:
             self._near.close()
             os.waitpid(self._pid, 0)
+
+
+def _exec() -> Callable[..., None]:
+    """What starts a new interpreter in any case, also in a fork of a command whose children are forks."""
+    now = subprocess.Popen._execute_child  # type: ignore[attr-defined]  # what all its ways call
+    found: Callable[..., None] = vars(now).get("exec", now)
+    return found
 
 
 def _words(asked: Mapping[str, Any], started: Mapping[str, str]) -> list[str] | None:

@@ -9,7 +9,6 @@ import unittest
 from pathlib import Path
 
 from suites.selftest import warm_python
-from suites.selftest.forked_case import ForkedCase
 from suites.selftest.hosts.loopback import TREE, Loopback
 from suites.selftest.runner.runs import PATIENCE_S
 
@@ -27,7 +26,7 @@ def _can_mount() -> bool:
         return False
 
 
-class FilesTest(ForkedCase):
+class FilesTest(unittest.TestCase):
     """Tests of faulty cases that are run by unittest over hosts, with a TMPDIR of their own."""
 
     def setUp(self) -> None:
