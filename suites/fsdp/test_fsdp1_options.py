@@ -209,6 +209,8 @@ class Fsdp1OptionsTest(FsdpTestCase):
             parameter.data = parameter.data * 1.5
         self.backward(sharded, self.batches[1])
         self.check_gradients(sharded)
+        for each in FSDP.fsdp_modules(sharded.double()):
+            self.assertEqual(each._handle.flat_param.dtype, torch.float64)
 
     def test_ways_of_wrapping(self):
         """By a policy that takes all modules, and by annotations, which do nothing outside of a region."""

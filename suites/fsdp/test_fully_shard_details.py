@@ -69,6 +69,15 @@ class FullyShardDetailsTest(PlainCopyTestCase):
         for name, value in self.plain.state_dict().items():
             self.assertEqual(state[name].full_tensor(), value, name, **ROUNDED)
 
+    def test_parts_without_rows(self):
+        """A rank that has no row of a parameter has all of its other dimensions."""
+        model = self.fsdp2(nn.Linear(3, 1))
+        rows = 1 - self.rank
+        self.assertEqual(model.weight.to_local().shape, (rows, 3))
+        self.assertEqual(model.bias.to_local().shape, (rows,))
+        model(torch.ones(2, 3, device=self.device)).sum().backward()
+        self.assertEqual(model.weight.grad.to_local().shape, (rows, 3))
+
     def test_classes_that_set_attributes_themselves(self):
         """Their setter is asked whenever parameters become whole or shards again."""
         self.plain.head = Noting(8, 4)

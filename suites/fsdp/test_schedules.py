@@ -157,6 +157,7 @@ class SchedulesTest(PlainCopyTestCase):
         self.check("FSDP2 after a unit by itself", model, "FSDP2")
         one, other = self.made(), self.made()
         share_comm_ctx([one, other])
+        self.assertIs(*(each._get_fsdp_state()._comm_ctx for each in (one, other)))
         for each in (one, other):
             self.backward(each)
             self.check("FSDP2, first", one)

@@ -52,6 +52,8 @@ class Entry(BoundaryBodies):
     def test_from_local(self):
         mesh = self.mesh(RANKS)
         joined = torch.cat([self.numbers((2, 3), rank) for rank in range(RANKS)], dim=1)
+        nowhere = torch.empty(2, 3, device="meta")
+        self.assertTrue(DTensor.from_local(nowhere, mesh, [S(0)], run_check=False).to_local().is_meta)
         laid = DTensor.from_local(self.numbers((2, 3)), mesh, [S(-1)])
         self.assertEqual((laid.placements, laid.shape, laid.stride()), ((S(1),), (2, 12), (12, 1)))
         self.assertEqual(laid.full_tensor(), joined)
