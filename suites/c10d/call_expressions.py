@@ -251,7 +251,6 @@ OTHERS = (
     "[c10d.Backend.default_device_backend_map, c10d.Backend.backend_capability]",
     "c10d._object_to_tensor(1, torch.device('cpu'), world)[1]",
     "c10d._tensor_to_object(*c10d._object_to_tensor({'x': [1]}, torch.device('cpu'), world), world)",
-    "c10d._add_ephemeral_timeout_for_all_pgs(timedelta(seconds=1))",
 )
 
 
