@@ -174,6 +174,15 @@ EQUIVALENT: dict[str, str] = {
     "torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py FSDPParamGroup._init_mp_dtypes: 0 => 1": (
         "one parameter has one type"
     ),
+    "torch/distributed/fsdp/_optim_utils.py _flatten_optim_state: "
+    "num_unflat_params <= 0 => num_unflat_params < 0": ("a flat parameter is made of at least one"),
+    "torch/_functorch/_aot_autograd/utils.py is_with_effects: "
+    "node.op == 'call_function' and node.target is torch.ops.higher_order.with_effects => "
+    "node.target is torch.ops.higher_order.with_effects": "nodes that call no function have names as targets",
+    "torch/distributed/fsdp/_unshard_param_utils.py _register_flat_param: "
+    "_module_handle(state, module) => _module_handle(module, state)": (
+        "the state of a wrapped module is the wrapped module itself"
+    ),
     "torch/distributed/algorithms/_comm_hooks/default_hooks.py allreduce_hook: "
     "state.gradient_predivide_factor > 1 => state.gradient_predivide_factor >= 1": (
         "a division by 1 changes nothing"

@@ -17,6 +17,7 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
 from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
@@ -156,6 +157,23 @@ class DdpConstructionTest(TestCase):
         self.assertNotIn(plain.one.weight.data_ptr(), copied)
         self.assertNotIn(plain.norm.running_mean.data_ptr(), copied)
         self.assertIn(plain.norm.running_var.data_ptr(), copied)
+
+    def test_refusals(self):
+        """Of options that go together and came alone, or are too many."""
+        weight, both = nn.Parameter(torch.ones(2)), "need to be set at the same time"
+        mesh = init_device_mesh("cpu", (2,))
+        for error, words, options in (
+            (ValueError, both, {"delay_all_reduce_named_params": [("x", weight)]}),
+            (ValueError, both, {"param_to_hook_all_reduce": weight}),
+            (RuntimeError, "Cannot specify both", {"process_group": dist.group.WORLD, "device_mesh": mesh}),
+            (RuntimeError, "Only 1D device mesh", {"device_mesh": init_device_mesh("cpu", (1, 2))}),
+            (ValueError, "contain a single element", {"device_ids": [0, 1]}),
+            (ValueError, "only work with single-device", {"device_ids": [0]}),
+            (RuntimeError, "any parameter that requires", {"model": nn.Linear(2, 2).requires_grad_(False)}),
+            (RuntimeError, "uninitialized parameters", {"model": nn.LazyLinear(2)}),
+        ):
+            with self.subTest(words, **{name: str(value) for name, value in options.items()}):
+                self.assertRaisesRegex(error, words, self.wrapped, **options)
 
     def test_logged(self):
         """What DDP says about itself."""

@@ -20,7 +20,7 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
 import torch
 import torch.distributed as dist
 from torch._C._distributed_c10d import FakeProcessGroup
-from torch.distributed import device_mesh
+from torch.distributed import _functional_collectives, device_mesh
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
 from harness import TestCase, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
@@ -172,9 +172,22 @@ EXPRESSIONS = (
     "resources.get_current_mesh()",
     "(lambda m: (m.__enter__(), resources.get_current_mesh(), m.__exit__(0, 0, 0)))(cube()['a'])",
 )
+#: Ways of naming a group to a functional collective, some of which are none.
+GROUPS = (
+    *("[7, 0]", "[[0, 7], [10, 3]]", "[[0, 7], [3]]", "dist.group.WORLD", "'name'", "cube()", "cube()['b']"),
+    *("(cube(), 1)", "(cube(),)", "(cube(), 1, 2)", "(cube(), 'b')", "(7, 0)", "7", "cube().get_group('b')"),
+)
+GROUP_EXPRESSIONS = tuple(
+    f"functional.{name}({group}{more})"
+    for name in ("_expand_group", "_resolve_group")
+    for group in GROUPS
+    for more in ("", ", 'tag'")
+)
 #: What they may name.
 NAMES = {
     "torch": torch,
+    "dist": dist,
+    "functional": _functional_collectives,
     "pickle": pickle,
     "resources": device_mesh._mesh_resources,
     **{each.__name__: each for each in (DeviceMesh, init_device_mesh, cube, options, with_flat)},
@@ -261,7 +274,10 @@ class MeshTablesTest(TestCase):
         self.sections = accepted_sections(ACCEPTED)
 
     def check_part(self, part):
-        for expression in EXPRESSIONS[part::PARTS]:
+        self.check_all(EXPRESSIONS[part::PARTS])
+
+    def check_all(self, expressions):
+        for expression in expressions:
             by_rank = {}
             for rank in RANKS:
                 with as_rank(rank):
@@ -278,6 +294,9 @@ class MeshTablesTest(TestCase):
 
     def test_meshes_of_a_third_part(self):
         self.check_part(2)
+
+    def test_names_of_groups(self):
+        self.check_all(GROUP_EXPRESSIONS)
 
     def test_members_that_a_compiler_knows(self):
         """Which attributes of meshes and groups a compiler takes as constants, and which it looks into."""
