@@ -248,7 +248,7 @@ OTHERS = (
     "c10d.Backend('GLOO')",
     "c10d.Backend(3)",
     "dist.Backend.register_backend('noting', None)",
-    "[c10d.Backend.default_device_backend_map, c10d.Backend.backend_capability]",
+    "[c10d.Backend.backend_capability[each] for each in ('gloo', 'nccl', 'ucc', 'mpi', 'noting')]",
     "c10d._object_to_tensor(1, torch.device('cpu'), world)[1]",
     "c10d._tensor_to_object(*c10d._object_to_tensor({'x': [1]}, torch.device('cpu'), world), world)",
 )
