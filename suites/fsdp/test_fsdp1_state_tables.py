@@ -150,7 +150,7 @@ class Fsdp1StateTablesTest(FsdpTestCase):
         for kind, words, config, of_optimizer in kinds:
             model, other = self.wrapped(plain, **options), self.wrapped(plain, **options)
             for each in (model, other):
-                # FSDP1 writes into the objects that a mesh is there.
+                # FSDP1 notes in them that there is a mesh.
                 FSDP.set_state_dict_type(each, kind, *copy.deepcopy((config, of_optimizer)))
             self.check_states(f"{name}, {words}", model, other)
 

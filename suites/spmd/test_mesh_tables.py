@@ -171,6 +171,7 @@ EXPRESSIONS = (
     "[resources.get_root_mesh(cube()['b']), resources._get_all_submeshes(cube(), 'a')]",
     "resources.get_current_mesh()",
     "(lambda m: (m.__enter__(), resources.get_current_mesh(), m.__exit__(0, 0, 0)))(cube()['a'])",
+    "(lambda m: (m.__enter__() is m, m.__exit__(0, 0, 0), len(resources.mesh_stack)))(cube())",
 )
 #: Ways of naming a group to a functional collective, some of which are none.
 GROUPS = (
