@@ -179,6 +179,10 @@ EQUIVALENT: dict[str, str] = {
     "torch/_functorch/_aot_autograd/utils.py is_with_effects: "
     "node.op == 'call_function' and node.target is torch.ops.higher_order.with_effects => "
     "node.target is torch.ops.higher_order.with_effects": "nodes that call no function have names as targets",
+    "torch/distributed/tensor/_ops/_matrix_ops.py gen_single_dim_einsum_strategies._derive_bias_placement: "
+    "broadcast_dims_map is None => False": (
+        "it is asked only where there is a bias, and then there is a map"
+    ),
     "torch/distributed/fsdp/_unshard_param_utils.py _register_flat_param: "
     "_module_handle(state, module) => _module_handle(module, state)": (
         "the state of a wrapped module is the wrapped module itself"
