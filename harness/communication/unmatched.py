@@ -9,11 +9,11 @@ from harness.communication.difference_text import Explanation
 from harness.communication.matching import CallsByRank, Channel, Messages, messages
 from harness.communication.missing_ranks import decisive
 from harness.communication.wait_graph import Waiting, names_of, workers_of
-from harness.communication_call import Call, Kind
+from harness.communication_call import Call, Kind, Signature
 
 
 def tags_differ(calls: CallsByRank, waiting: Mapping[int, Waiting]) -> Explanation | None:
-    """A receive and a send between two ranks that differ in their tags, where no other send will follow."""
+    """A receive and a send between two ranks that differ in tag or group, where no other send will follow."""
     decide = decisive(waiting)
     for rank, each in _receives(waiting):
         s = each.signature
@@ -22,14 +22,29 @@ def tags_differ(calls: CallsByRank, waiting: Mapping[int, Waiting]) -> Explanati
         for other in calls.get(s.peer, ()):
             if other.kind is not Kind.SEND or other.ended_s is not None or other.signature.peer != rank:
                 continue
-            if other.signature.tag == s.tag or (held_up and waiting[s.peer].call is not other):
+            if _way(s) == _way(other.signature) or (held_up and waiting[s.peer].call is not other):
                 continue
+            wanted, sent = _way_texts(s, other.signature)
             return Explanation(
-                f"rank {rank} waits for a message of rank {s.peer} with tag {s.tag}{each.at}, and rank "
-                f"{s.peer} sends it one with tag {other.signature.tag}{other.at}",
+                f"rank {rank} waits for a message of rank {s.peer} {wanted}{each.at}, and rank {s.peer} "
+                f"sends it one {sent}{other.at}",
                 (s.peer, rank),
             )
     return None
+
+
+def _way(s: Signature) -> tuple[object, ...]:
+    """What a send and a receive between two ranks must have in common."""
+    return (s.group_key, s.tag)
+
+
+def _way_texts(one: Signature, other: Signature) -> tuple[str, str]:
+    """In what the ways of two messages differ, of each."""
+    texts: list[list[str]] = [[], []]
+    for text, s in zip(texts, (one, other), strict=True):
+        text += [f"with tag {s.tag}"] if one.tag != other.tag else []
+        text += [f"in {s.group_text}"] if one.group_key != other.group_key else []
+    return " ".join(texts[0]), " ".join(texts[1])
 
 
 def misdirected(

@@ -63,15 +63,22 @@ class MisdirectedTest(unittest.TestCase):
 
 
 class TagsTest(unittest.TestCase):
-    """``tags_differ``: a message with another tag than the one that is expected."""
+    """``tags_differ``: a message with another tag, or in another group, than the one that is expected."""
 
     def test_both_tags(self) -> None:
-        """A send and a receive between two ranks with other tags are told together."""
+        """A send and a receive between two ranks with other tags or groups are told together."""
         ranks = [[send(1, tag=3)], [receive(0, tag=4)]]
         found = tags_differ(dict(enumerate(ranks)), waiting_in(ranks))
         text = (
             f"rank 1 waits for a message of rank 0 with tag 4 {HERE}, "
             f"and rank 0 sends it one with tag 3 {HERE}"
+        )
+        self.assertEqual(found, Explanation(text, (0, 1)))
+        ranks = [[send(1, group="1", tag=3)], [receive(0)]]
+        found = tags_differ(dict(enumerate(ranks)), waiting_in(ranks))
+        text = (
+            f"rank 1 waits for a message of rank 0 with tag 0 in the default group {HERE}, and rank 0 sends "
+            f"it one with tag 3 in group {{0, 1, 2, 3}} made at t.py:9 {HERE}"
         )
         self.assertEqual(found, Explanation(text, (0, 1)))
         ranks = [[send(2, tag=3)], [receive(0, tag=4)], []]

@@ -128,6 +128,24 @@ def sends_to_the_wrong_rank(rank: int, world_size: int) -> None:
         dist.recv(tensor, src=0)  # waits
 
 
+@bug(
+    2,
+    Kind.DEADLOCKED,
+    "rank 1 waits for a message of rank 0 in the default group",
+    "{waits}",
+    "rank 0 sends it one in group {{0, 1}} made at",
+    "{guilty}",
+    modes=KEPT,
+)
+def groups_of_a_message_differ(rank: int, world_size: int) -> None:
+    """What rank 0 sends in a group of both rank 1 expects in the default group."""
+    both, tensor = dist.new_group([0, 1]), torch.ones(4)
+    if rank == 0:
+        dist.send(tensor, dst=1, group=both)  # guilty
+    else:
+        dist.recv(tensor, src=0)  # waits
+
+
 @bug(2, Kind.DEADLOCKED, "rank 0", "rank 1", "tag 7", "tag 8", "{guilty}", "{waits}", modes=KEPT)
 def tags_differ(rank: int, world_size: int) -> None:
     """What rank 0 sends with tag 7 rank 1 expects with tag 8."""
