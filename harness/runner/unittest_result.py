@@ -118,7 +118,7 @@ class RunningTest:
         """The record of this attempt, without the fields that only the controller can fill in.
 
         The ranks' calls are in it where the test did not pass: else nobody looks at them but a timeline, for
-        which ``keeps_calls`` is set. To write and read them is half the price of the communication checker.
+        which ``keeps_calls`` is set. To write and read them takes five times as long as the rest (c10d).
         """
         status, reason = self.verdict()
         outcome = self.outcome
