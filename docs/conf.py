@@ -24,6 +24,7 @@ html_css_files = ["pages.css"]
 # Nothing of a page comes from another site.
 html_show_sourcelink = False
 html_copy_source = False
+html_show_copyright = False  # without a holder it is a sign and nothing behind it
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
