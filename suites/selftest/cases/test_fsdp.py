@@ -8,7 +8,8 @@ import torch
 import torch.distributed as dist
 from torch.distributed.fsdp import fully_shard
 
-from harness import MLP, FSDPTest, FSDPTestContinuous, FSDPTestMultiThread, get_devtype
+from harness import MLP, FSDPTest, FSDPTestContinuous, FSDPTestMultiThread, get_devtype, requires_world_size
+from harness.cases import defaults
 
 
 def train(case: unittest.TestCase) -> None:
@@ -80,6 +81,18 @@ class ThreadsTest(FSDPTestMultiThread):
         seen: list[int] = []
         self.run_subtests({"number": [1, 2]}, lambda number: seen.append(number))
         self.assertEqual(seen, [1, 2])
+
+
+class RequiredSizeTest(unittest.TestCase):
+    """``requires_world_size`` on a test of a class that does not say its world size."""
+
+    def test_number(self) -> None:
+        """It is the number of ranks, of processes and of threads."""
+        for base in (FSDPTest, FSDPTestMultiThread):
+            body = {"test_a": requires_world_size(3)(lambda self: None), "test_b": lambda self: None}
+            case = type("Sized", (base,), body)
+            self.assertEqual(case("test_a").world_size, 3)
+            self.assertEqual(case("test_b").world_size, defaults.rank_per_accelerator())
 
 
 if __name__ == "__main__":
