@@ -13,6 +13,7 @@ import fcntl
 import json
 import mmap
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from struct import Struct
 from time import monotonic  # by name: calls are noted while a test may have it replaced
@@ -190,6 +191,13 @@ class CallLog:
                 self._times[at + _END] = 0.0  # it may have counted as over: nobody was known to wait for it
                 self._changes = self._numbers[_CHANGES] = self._changes + 1
 
+    def gave_up(self, token: int) -> None:
+        """Records that a wait for a call has timed out, and that the call goes on."""
+        if token >= 0 and self._count - token <= ENTRIES:
+            self._set_flags(token, lambda flags: flags & ~BOUNDED)
+            self._times[(_FIRST + (token % ENTRIES) * _SIZE) // 8 + _WAIT] = 0.0
+            self._changes = self._numbers[_CHANGES] = self._changes + 1
+
     def end(self, token: int) -> None:
         """Records that a call has ended."""
         if token >= 0 and self._count - token <= ENTRIES:  # else the ring has dropped it since
@@ -210,9 +218,12 @@ class CallLog:
 
     def _add_flag(self, token: int, flag: int) -> None:
         if token >= 0 and self._count - token <= ENTRIES:
-            at = _at(token) + _FLAGS_AT
-            (flags,) = _FLAGS.unpack_from(self._memory, at)
-            _FLAGS.pack_into(self._memory, at, flags | flag)
+            self._set_flags(token, lambda flags: flags | flag)
+
+    def _set_flags(self, token: int, change: Callable[[int], int]) -> None:
+        at = _at(token) + _FLAGS_AT
+        (flags,) = _FLAGS.unpack_from(self._memory, at)
+        _FLAGS.pack_into(self._memory, at, change(flags))
 
 
 def _at(token: int) -> int:

@@ -239,6 +239,13 @@ class Recorder:
         elif self.futures:
             self._log.wait(*self.futures.tokens(work), bounded=bounded)
 
+    def gave_up(self, work: object) -> None:
+        """Records that a wait with a timeout has raised, and that its call goes on."""
+        token = self._open.get(id(work))
+        if token is not None:
+            self.not_waited[id(work)] = token
+            self._log.gave_up(token)
+
     def waited(self, work: object, raised: bool = False) -> None:
         """Records that a call has ended, because a wait for its handle or future returned or ``raised``."""
         if self.pending.calls and (found := self.pending.waited(work)):

@@ -203,6 +203,9 @@ def waiting(original: Callable[..., Any], taps: Taps) -> Callable[..., Any]:
         try:
             found = original(self, *args, **kwargs)
         except BaseException:
+            if (args or kwargs) and _goes_on(self, taps):
+                recorder.gave_up(self)
+                raise
             recorder.waited(self, True)
             if taps.values is not None:
                 taps.values.waited(self, raised=True)
@@ -213,6 +216,17 @@ def waiting(original: Callable[..., Any], taps: Taps) -> Callable[..., Any]:
         return found
 
     return uncompiled(wait)
+
+
+def _goes_on(work: Any, taps: Taps) -> bool:
+    """Whether a call is under way whose wait has raised: a future says nothing of that."""
+    if not isinstance(work, sys.modules["torch.distributed"].Work):
+        return False
+    seen, taps.seen.now = taps.seen.now, True
+    try:
+        return not work.is_completed()
+    finally:
+        taps.seen.now = seen
 
 
 def _asking(original: Callable[..., Any], name: str, taps: Taps) -> Callable[..., Any]:

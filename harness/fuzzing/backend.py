@@ -9,7 +9,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from harness.errors import UsageError
-from harness.fuzzing.program import COALESCED, DTYPES, GAPPED, KINDS, MANAGED, OBJECTS, OPERATIONS, REDUCING
+from harness.fuzzing.program import (
+    COALESCED,
+    DTYPES,
+    GAPPED,
+    KINDS,
+    MANAGED,
+    OBJECTS,
+    OPERATIONS,
+    REDUCING,
+    TIMED,
+)
 from harness.targets import Capability, Target
 from harness.targets.builtin import gloo
 
@@ -22,7 +32,8 @@ class Backend:
     a collective does not support although others do, ``messages`` says whether it has send and receive,
     ``ops`` are the reductions that all its reducing collectives have, ``regroups`` says whether a program
     may make groups and destroy them, ``gapped`` are the collectives that take views with gaps as they look
-    (managed ones are taken to do so where any does), and ``managed`` those that may be managed.
+    (managed ones are taken to do so where any does), ``managed`` those that may be managed,
+    and ``timed`` those whose calls go on where a wait for them times out.
     """
 
     dtypes: tuple[str, ...] = DTYPES
@@ -33,6 +44,7 @@ class Backend:
     regroups: bool = True
     gapped: tuple[str, ...] = ()
     managed: tuple[str, ...] = ()
+    timed: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Raises UsageError for an unknown dtype or collective, for no collectives, and for a collective
@@ -44,6 +56,7 @@ class Backend:
             ("refuses", self.refuses, KINDS),
             ("gapped", self.gapped, GAPPED),
             ("managed", self.managed, MANAGED),
+            ("timed", self.timed, TIMED),
             ("refuses", refused, DTYPES),
             ("ops", self.ops, tuple(OPERATIONS)),
         ):
@@ -93,6 +106,7 @@ def backend_of(target: Target) -> Backend:
         ops=ops,
         regroups=Capability.SUB_GROUPS in target.capabilities,
         gapped=GAPPED if target.backend == gloo().backend else (),
+        timed=tuple(kind for kind in TIMED if kind in kinds) if target.backend == gloo().backend else (),
         managed=tuple(kind for kind in MANAGED if managed[kind] and taken.get(kind)),
     )
 

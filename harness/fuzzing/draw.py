@@ -182,19 +182,30 @@ def _collectives(draw: DrawFn, groups: Sequence[tuple[int, ...]], backend: Backe
     managed = kind in backend.managed and draw(st.sampled_from((False, False, True)))
     layouts += [(True, True)] if kind in backend.gapped or (managed and backend.gapped) else []
     views, gaps = draw(st.sampled_from(layouts))
+    shape = (2,) if plain else draw(_shapes(scalars=kind not in BY_ROWS, large=not objects))
+    uneven = kind == "all_to_all_single" and draw(st.booleans())
+    delay, missing = None if objects else draw(_delays), None
+    if (
+        kind in backend.timed
+        and delay is not None
+        and not (managed or uneven or 0 in shape)
+        and len(group) > 1
+    ):
+        missing = draw(st.none() | st.sampled_from(group))
     return CollectiveStep(
         kind,
         group,
         dtype="float32" if plain else draw(st.sampled_from(dtypes)),
-        shape=(2,) if plain else draw(_shapes(scalars=kind not in BY_ROWS, large=not objects)),
+        shape=shape,
         op=op,
         root=draw(st.integers(0, len(group) - 1)) if kind in ROOTED else 0,
-        delay=None if objects else draw(_delays),
-        uneven=kind == "all_to_all_single" and draw(st.booleans()),
+        delay=delay,
+        uneven=uneven,
         takes=None if plain else draw(st.none() | st.integers(1, 3)),
         views=views,
         gaps=gaps,
         managed=managed,
+        missing=missing,
     )
 
 

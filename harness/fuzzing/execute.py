@@ -7,6 +7,7 @@ ranks waiting.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from harness.fuzzing.program import (
     Regroup,
 )
 from harness.fuzzing.reference import MARGIN, Array, Interpretation, interpret
-from harness.fuzzing.schedule import SEND, RankAction, schedule
+from harness.fuzzing.schedule import ALL, EXPIRES, EXPIRES_S, SEND, RankAction, schedule
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
@@ -95,6 +96,7 @@ class _RankRun:
         self._got: dict[int, Tensors] = {}
         self._kept: dict[int, list[torch.Tensor]] = {}  # what is all 1 and must stay so, by step
         self._under_way: dict[tuple[int, str], tuple[Any, Tensors]] = {}
+        self._early: list[int] = []  # steps of which a wait returned although a rank was missing
 
     def act(self, action: RankAction) -> None:
         """Performs one action: a call, a wait, or meeting the other ranks for a straggler."""
@@ -102,6 +104,9 @@ class _RankRun:
         if action.waits:
             work, outputs = self._under_way.pop((action.number, action.part))
             work.wait()
+        elif isinstance(step, CollectiveStep) and action.part == EXPIRES:
+            self._expire(action.number, step)
+            return
         elif isinstance(step, CollectiveStep):
             work, outputs = self._call(action, step)
         elif isinstance(step, Message):
@@ -124,7 +129,10 @@ class _RankRun:
 
     def differences(self) -> list[str]:
         """One or more lines for each tensor that differs from the reference."""
-        lines = []
+        lines = [
+            f"rank {self._rank} did not wait for the missing rank in step {number}, {self._steps[number]}"
+            for number in self._early
+        ]
         for what, held, known in (
             ("has got", self._got, self._known.results),
             ("has in its input", self._given, self._known.inputs),
@@ -245,6 +253,17 @@ class _RankRun:
             if before is not None:
                 destroyed(before)
 
+    def _expire(self, number: int, step: CollectiveStep) -> None:
+        """Waits until the timeout has passed, or, as the missing rank, until the others have done so."""
+        if self._rank == step.missing:
+            self._await(number, [rank for rank in step.group if rank != self._rank])
+            return
+        if (number, ALL) in self._under_way:  # else this rank is mutated, and has made another call or none
+            work, _ = self._under_way[number, ALL]
+            if not expired(work):
+                self._early.append(number)
+        self._board.set(f"{number}/{self._rank}", "here")
+
     def _meet(self, number: int, last: int) -> None:
         if self._rank != last:
             self._board.set(f"{number}/{self._rank}", "here")
@@ -254,6 +273,17 @@ class _RankRun:
     def _await(self, number: int, ranks: Sequence[int]) -> None:
         for rank in ranks:
             self._board.get(f"{number}/{rank}")
+
+
+def expired(work: Any) -> bool:
+    """Whether a wait with a timeout ends by that."""
+    try:
+        work.wait(timedelta(seconds=EXPIRES_S))
+    except RuntimeError as error:
+        if "timed out" not in str(error):
+            raise
+        return True
+    return False
 
 
 def destroyed(group: Any) -> None:

@@ -31,7 +31,7 @@ from harness.fuzzing.program import (
     step_to_json,
 )
 from harness.fuzzing.reference import Interpretation, interpret
-from harness.fuzzing.schedule import SEND, RankAction, schedule
+from harness.fuzzing.schedule import EXPIRES, SEND, RankAction, schedule
 
 
 class MutationKind(str, enum.Enum):
@@ -143,7 +143,7 @@ def mutations(
     program: Program, rank: int, change: MutationKind, backend: Backend = GLOO
 ) -> Iterator[Mutation]:
     """Yields all mutations of one kind of one rank."""
-    calls = [action for action in schedule(program, rank) if not action.waits]
+    calls = [action for action in schedule(program, rank) if not action.waits and action.part != EXPIRES]
     for place, action in enumerate(calls):
         step = program.steps[action.number]
         if isinstance(step, Meeting):

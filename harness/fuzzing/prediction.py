@@ -10,12 +10,23 @@ from __future__ import annotations
 
 import enum
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from harness.fuzzing.mutation import Mutation, facts
-from harness.fuzzing.program import OBJECTS, Call, CollectiveStep, Meeting, Message, Program, Regroup
-from harness.fuzzing.schedule import SEND, RankAction
+from harness.fuzzing.program import (
+    OBJECTS,
+    Call,
+    CollectiveStep,
+    Meeting,
+    Message,
+    Program,
+    Regroup,
+    Step,
+    Straggler,
+)
+from harness.fuzzing.schedule import EXPIRES, SEND, RankAction
 
 _FROM_ROOT = ("broadcast", "scatter", "broadcast_object_list", "scatter_object_list")
 _TO_ROOT = ("reduce", "gather")  # gather_object tells all members how long the objects are
@@ -94,12 +105,11 @@ class _Play:
             action = mine.left[0]
             step = self._steps[action.number]
             key = (action.number, action.part)
-            if isinstance(step, Meeting):
+            if isinstance(step, Meeting) or action.part == EXPIRES:
                 moved = moved or (action.number, rank) not in self._here
                 self._here.add((action.number, rank))
-                others = step.group if isinstance(step, Regroup) else self._ranks
-                waits = rank in step.group if isinstance(step, Regroup) else rank == step.rank
-                if waits and not all((action.number, other) in self._here for other in others):
+                waited_for = _waited_for(step, rank, self._ranks)
+                if not all((action.number, other) in self._here for other in waited_for):
                     return moved
                 if isinstance(step, Regroup):
                     mine.made[step.group] += 1
@@ -141,6 +151,15 @@ class _Play:
         if step.kind in _FROM_ROOT:
             return root
         return everyone if step.kind not in _TO_ROOT or rank in root else set()
+
+
+def _waited_for(step: Step, rank: int, everyone: Iterable[int]) -> Iterable[int]:
+    """The ranks that have to have come before a rank goes on where ranks meet."""
+    if isinstance(step, Straggler):
+        return everyone if rank == step.rank else ()
+    if isinstance(step, Regroup):
+        return step.group if rank in step.group else ()
+    return step.group if isinstance(step, CollectiveStep) and rank == step.missing else ()
 
 
 def _alike(call: _Begun) -> tuple[object, ...]:

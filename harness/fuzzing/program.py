@@ -31,6 +31,8 @@ REDUCING = ("all_reduce", "all_reduce_coalesced", "reduce", "reduce_scatter", "r
 COALESCED = ("all_reduce_coalesced", "all_gather_coalesced")
 #: Collectives of which torch makes one call of several, with one tensor each, under ``_coalescing_manager``.
 MANAGED = ("all_reduce", "all_gather_into_tensor", "reduce_scatter_tensor")
+#: Collectives in which each member waits for all others, and whose handles may be waited for with a timeout.
+TIMED = ("all_reduce", "all_gather", "all_gather_into_tensor", "all_to_all", "all_to_all_single", "barrier")
 #: Collectives that take views with gaps as they look, as managed ones do; to others gloo gives the memory
 #: that lies beneath.
 GAPPED = (
@@ -105,7 +107,9 @@ class CollectiveStep(_StepRepr):
     ``views`` a rank's inputs are cut from one buffer, one behind the other, and so are its outputs; what
     stands before and behind them there must stay. With ``gaps`` that buffer is every second element of a
     larger one, and what stands between must stay, too. With ``managed`` it is two calls under torch's
-    ``_coalescing_manager``, on two tensors as coalesced ones are, which reach the backend as one.
+    ``_coalescing_manager``, on two tensors as coalesced ones are, which reach the backend as one. With
+    ``missing``, a global rank, the other members first wait with a timeout, which has to pass, and only then
+    that member makes its call.
     """
 
     kind: str
@@ -120,6 +124,7 @@ class CollectiveStep(_StepRepr):
     views: bool = False
     gaps: bool = False
     managed: bool = False
+    missing: int | None = None
 
     def __post_init__(self) -> None:
         """Raises UsageError for values that make no valid call."""
@@ -135,6 +140,13 @@ class CollectiveStep(_StepRepr):
         plain = self.delay is None and not self.views
         _check(self.kind not in OBJECTS or plain, f"{self.kind} is synchronous and has no tensors")
         _check(not self.managed or self.kind in MANAGED, f"managed calls are {', '.join(MANAGED)}")
+        if self.missing is not None:
+            _check(
+                self.missing in self.group and len(self.group) > 1, f"rank {self.missing} is no other member"
+            )
+            timed = self.kind in TIMED and self.delay is not None and not self.managed
+            _check(timed, f"timeouts are for handles of {', '.join(TIMED)}")
+            _check(0 not in self.shape and not self.uneven, "nobody is waited for where nothing is sent")
         gapped = self.views and (self.managed or self.kind in GAPPED)
         _check(gapped or not self.gaps, f"gaps are for views, managed calls and {', '.join(GAPPED)}")
 

@@ -2,27 +2,32 @@
 
 Each action has a place (step, turn), and every rank goes through the places in ascending order: at the
 beginning of a step it waits for the handles that are due, then makes the calls that lag behind, then the
-step's own. What blocks at a place depends only on peers' calls at that place or before it: a synchronous call
-needs its counterparts at the same place, or at an earlier one if it is the later end of a message; a wait
-needs calls of earlier steps. So the ranks that are furthest behind can always go on.
+step's own; where a member of the group is missing at first, it waits for the others and makes its call behind
+those, whose wait has timed out. What blocks at a place depends only on peers' calls at that place or before
+it: a synchronous call needs its counterparts at the same place, or at an earlier one if it is the later end
+of a message; a wait needs calls of earlier steps. So the ranks that are furthest behind can always go on.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from harness.fuzzing.program import CollectiveStep, Delay, Meeting, Message, Program, Regroup, Straggler
 
 #: The turns within a step.
-WAIT, LATE, OWN = range(3)
-SEND, RECEIVE, ALL = "send", "receive", "all"
+WAIT, LATE, OWN, EXPIRY, MISSING = range(5)
+SEND, RECEIVE, ALL, EXPIRES = "send", "receive", "all", "expires"
+
+#: Seconds that ranks wait for one that comes only when they have done so.
+EXPIRES_S = 0.02
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class RankAction:
     """One action of a rank: a call for step ``number``, or the wait for that call if ``waits`` is true.
 
-    ``part`` is SEND, RECEIVE or ALL. ``place`` orders the actions of all ranks. ``later`` says that the call
+    ``part`` is SEND, RECEIVE or ALL, or EXPIRES: a wait with a timeout, or for those of others to have passed
+    where the rank is the missing one. ``place`` orders the actions of all ranks. ``later`` says that the call
     returns a handle.
     """
 
@@ -43,7 +48,11 @@ def schedule(program: Program, rank: int) -> tuple[RankAction, ...]:
         elif isinstance(step, Meeting):
             actions.append(RankAction((number, OWN), number, ALL))
         elif rank in step.group:
-            actions += _call(number, number, number + 1, ALL, step.delay)
+            call, *waits = _call(number, number, number + 1, ALL, step.delay)
+            if step.missing is not None:
+                actions.append(RankAction((number, EXPIRY), number, EXPIRES))
+                call = replace(call, place=(number, MISSING if rank == step.missing else OWN))
+            actions += [call, *waits]
     wanted = first_takers(program)
     return tuple(sorted(_hurried(action, wanted, ends) for action in actions))
 

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from harness.fuzzing.program import Meeting, Program, Regroup
+from harness.fuzzing.program import CollectiveStep, Meeting, Program, Regroup
 from harness.fuzzing.reference import MARGIN
+from harness.fuzzing.schedule import EXPIRES_S
 
 _HEAD = """\
+import datetime
 import os
 import tempfile
 
@@ -72,6 +74,17 @@ def regroup(number, ranks, rank, store):
     return made[ranks]
 
 """
+_EXPIRED = """\
+
+def expired(work):
+    try:
+        work.wait(datetime.timedelta(seconds=EXPIRES_S))
+    except RuntimeError as error:
+        assert "timed out" in str(error), error
+        return True
+    return False
+
+"""
 _ON_DEVICE = """\
     device = rank % torch.get_device_module("DEVICE").device_count()
     torch.get_device_module("DEVICE").set_device(device)
@@ -94,7 +107,9 @@ def framed(program: Program, lines: Iterable[str], backend: str, device_type: st
     imported = f"import {plugin}  # registers the backend\n" if plugin else ""
     placed = "" if device_type == "cpu" else _ON_DEVICE.replace("DEVICE", device_type)
     regroups = any(isinstance(step, Regroup) for step in program.steps)
-    helpers = (_CUT if cuts(program) else "") + (_REGROUP if regroups else "")
+    misses = any(isinstance(step, CollectiveStep) and step.missing is not None for step in program.steps)
+    expired = _EXPIRED.replace("EXPIRES_S", str(EXPIRES_S))
+    helpers = (_CUT if cuts(program) else "") + (_REGROUP if regroups else "") + (expired if misses else "")
     head = _HEAD.replace("CUT\n", helpers or "\n").replace("DEVICE", placed)
     head = head.replace("PLUGIN\n", f"{imported}\n")
     whole = head + text + _TAIL

@@ -76,8 +76,10 @@ def _plainer(step: Step, world_size: int) -> Iterator[Step]:
     elif isinstance(step, CollectiveStep):
         changes = (
             {"takes": None},
+            {"missing": None},
             *_sooner("delay", step.delay),
             {"group": everyone, "root": 0},
+            {"missing": step.group[0] if step.missing is not None else None},
             {"root": 0},
             {"op": "sum", "dtype": "float32"},
             {"dtype": "float32"},

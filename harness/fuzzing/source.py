@@ -21,7 +21,7 @@ from harness.fuzzing.program import (
     Step,
 )
 from harness.fuzzing.reference import LABELS, LIST, TERMS, Array, Interpretation, interpret
-from harness.fuzzing.schedule import SEND, RankAction, schedule
+from harness.fuzzing.schedule import EXPIRES, SEND, RankAction, schedule
 from harness.fuzzing.script import cuts, framed
 
 #: The most numbers of a tensor that the script compares; it leaves out the rest of a larger one.
@@ -71,6 +71,9 @@ def _mutated_body(program: Program, mutation: Mutation) -> Iterator[str]:
     yield "        pass"
     for action in mutation.actions(program, mutation.rank):
         step = mutation.steps(own)[action.number]
+        if action.part == EXPIRES and isinstance(step, CollectiveStep) and mutation.rank != step.missing:
+            yield f"        {_here(action.number)}"
+            continue
         yield from (f"        {line}" for line in _lines(own, known, action, [mutation.rank], step))
     yield from _body(program, known, but=mutation.rank)
 
@@ -102,6 +105,14 @@ def _lines(
 ) -> Iterator[str]:
     number = action.number
     name = f"{number}{'s' if action.part == SEND else ''}"
+    if isinstance(step, CollectiveStep) and action.part == EXPIRES:
+        others = [f"{number}/{rank}" for rank in step.group if rank != step.missing]
+        yield f"if rank == {step.missing}:"
+        yield f"    store.wait({others})"
+        yield "else:"
+        yield f'    assert expired(work{name}), f"rank {{rank}} did not wait for rank {step.missing}"'
+        yield f"    {_here(number)}"
+        return
     if action.waits:
         yield f"work{name}.wait()"
     elif isinstance(step, CollectiveStep):
@@ -113,10 +124,15 @@ def _lines(
         return
     else:
         others = [f"{number}/{rank}" for rank in range(program.world_size) if rank != step.rank]
-        yield f'store.wait({others}) if rank == {step.rank} else store.set(f"{number}/{{rank}}", "here")'
+        yield f"store.wait({others}) if rank == {step.rank} else {_here(number)}"
         return
     if not action.later and action.part != SEND:  # copied at once: what arrives later came too late
         yield f"got{name} = [tensor.clone() for tensor in outputs{name}]"
+
+
+def _here(number: int) -> str:
+    """The call by which a rank says that it has come to a step."""
+    return f'store.set(f"{number}/{{rank}}", "here")'
 
 
 def _collective(

@@ -71,6 +71,16 @@ class LogTest(unittest.TestCase):
         self.assertEqual(told, (4, 3, True, True, True, False))
         self.assertEqual((second.waits, second.own_work, second.unseen), (True, False, True))
 
+    def test_gave_up(self) -> None:
+        """A call that was waited for with a timeout is one that nobody waits for, with its other flags."""
+        token = self.log.begin(self.log.text(ALL_REDUCE), 0, 1, flags=OWN_WORK)
+        self.log.wait(token, bounded=True)
+        changes = call_log.read_head(self.memory).changes
+        self.log.gave_up(token)
+        (call,) = call_log.read(self.memory)
+        self.assertEqual((call.waits, call.bounded, call.own_work, call.ended_s), (False, False, True, None))
+        self.assertGreater(call_log.read_head(self.memory).changes, changes)
+
     @given(st.lists(st.booleans(), max_size=call_log.ENTRIES + 20))
     def test_ring(self, ends: list[bool]) -> None:
         """Of any number of calls the last ENTRIES are kept, each with whether it has ended."""

@@ -87,6 +87,18 @@ class RecorderTest(unittest.TestCase):
         (call,) = self.calls()
         self.assertEqual((call.bounded, call.raised), (True, True))
 
+    def test_a_wait_that_gives_up(self) -> None:
+        """The call goes on, and a second wait is seen."""
+        work = Work()
+        self.recorder.returned(self.begin(own_work=True), work, True)
+        self.recorder.waits(work, bounded=True)
+        self.recorder.gave_up(work)
+        (call,) = self.calls()
+        self.assertEqual((call.waits, call.bounded, call.raised, call.ended_s), (False, False, False, None))
+        self.recorder.waits(work)
+        (call,) = self.calls()
+        self.assertEqual((call.waits, call.bounded), (True, False))
+
     def test_refused(self) -> None:
         """A call that was refused for its arguments has no number; one that failed otherwise keeps its."""
         self.recorder.refused(self.begin(), self.group, "all_reduce", ValueError())

@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import unittest
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any
 from unittest import mock
 
@@ -56,6 +57,31 @@ class NamesTest(MultiProcessTestCase):
             with self.subTest(name), mock.patch.object(found.recorder, "began", began):
                 call()
                 self.assertEqual(noted, [name])
+
+
+class TimeoutsTest(MultiProcessTestCase):
+    """A wait with a timeout that passes."""
+
+    world_size = 2
+
+    def test_the_call_goes_on(self) -> None:
+        """It is neither over nor waited for, until the rank waits for it again."""
+        store = dist.FileStore(self.file_name, self.world_size)
+        dist.init_process_group("gloo", store=store, rank=self.rank, world_size=self.world_size)
+        found = taps.prepare()
+        assert found is not None and found.recorder is not None
+        if self.rank == 1:
+            store.get("come")
+        work = dist.all_reduce(ONE.clone(), async_op=True)
+        if self.rank == 0:
+            with self.assertRaisesRegex(RuntimeError, "timed out"):
+                work.wait(timedelta(milliseconds=20))
+            (call,) = found.recorder._log.last(1)
+            self.assertEqual((call.waits, call.bounded, call.ended_s), (False, False, None))
+            store.set("come", "now")
+        work.wait()
+        calls = [call for call in found.recorder._log.last(9) if call.signature.operation == "all_reduce"]
+        self.assertEqual([call.ended_s is not None for call in calls], [True])
 
 
 class Doubled(nn.Module):  # type: ignore[misc]  # torch is not followed

@@ -9,7 +9,7 @@ from dataclasses import replace
 from harness import UsageError
 from harness.fuzzing import GLOO, Backend
 from harness.fuzzing.backend import backend_of
-from harness.fuzzing.program import COMPLEX, DTYPES, GAPPED, KINDS, MANAGED, OBJECTS
+from harness.fuzzing.program import COMPLEX, DTYPES, GAPPED, KINDS, MANAGED, OBJECTS, TIMED
 from harness.releases import torch_at_least
 from harness.targets import FLOATS, Capability, Target, operations
 from harness.targets.builtin import gloo
@@ -22,6 +22,11 @@ class Backends(unittest.TestCase):
         """And of no other."""
         self.assertEqual(GLOO.gapped, GAPPED)
         self.assertEqual(backend_of(replace(gloo(), backend="mine")).gapped, ())
+
+    def test_timeouts_are_known_of_gloo(self) -> None:
+        """And of no other."""
+        self.assertEqual(GLOO.timed, tuple(kind for kind in TIMED if kind in GLOO.kinds))
+        self.assertEqual(backend_of(replace(gloo(), backend="mine")).timed, ())
 
     def test_managed_calls(self) -> None:
         """Where several tensors can be coalesced; those that reduce all, in each dtype of the plain call."""

@@ -64,6 +64,14 @@ class Fuzzing(OnForkServer):
         """A skipped wait is found in a broadcast; it is a race, so the size of the program is left open."""
         self.found(planted.SkipsAWaitTest, "CollectiveStep(kind='broadcast'")
 
+    def test_a_timeout_is_not_told(self) -> None:
+        self.found(
+            planted.GivesUpTest,
+            "did not wait for the missing rank in step 0",
+            "steps=(CollectiveStep(kind='all_reduce', group=(0, 1, 2), delay=0, missing=0),))",
+            'assert expired(work0), f"rank {rank} did not wait for rank 0"',
+        )
+
     def test_a_coalesced_tensor_is_left_out(self) -> None:
         self.found(
             planted.ReducesTheFirstTest,

@@ -38,6 +38,7 @@ class Drawing(unittest.TestCase):
                     found["large"] += step.shape == (70001,)
                     found["views"] += step.views
                     found["gaps"] += step.gaps
+                    found["missing"] += step.missing is not None
                     found["managed"] += step.managed
                     found["managed with gaps"] += step.managed and step.gaps
                 if isinstance(step, Message):
@@ -59,6 +60,7 @@ class Drawing(unittest.TestCase):
             "views",
             "gaps",
             "managed",
+            "missing",
             "managed with gaps",
             "views of a message",
             "message of objects",
@@ -78,6 +80,10 @@ class Drawing(unittest.TestCase):
     def test_a_backend_that_takes_no_gaps(self) -> None:
         for program in some_of(programs(3, backend=Backend(gapped=(), managed=MANAGED)), 50):
             self.assertNotIn("gaps", str(program))
+
+    def test_a_backend_without_timeouts(self) -> None:
+        for program in some_of(programs(3, backend=Backend(timed=())), 50):
+            self.assertNotIn("missing", str(program))
 
     def test_a_backend_that_coalesces_nothing(self) -> None:
         for program in some_of(programs(3, backend=Backend(managed=())), 50):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unittest
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 from unittest import mock
 
@@ -12,8 +13,9 @@ import torch
 import torch.distributed as dist
 
 from harness.fuzzing import GLOO, CollectiveStep, Program, Regroup, Straggler
-from harness.fuzzing.execute import as_tensor, run_program, same
+from harness.fuzzing.execute import as_tensor, expired, run_program, same
 from harness.fuzzing.program import GAPPED, MANAGED, OBJECTS
+from harness.fuzzing.schedule import EXPIRES_S
 
 ALONE = (0,)
 CPU = torch.device("cpu")
@@ -153,6 +155,20 @@ class OnOneRank(unittest.TestCase):
             self.assertRaisesRegex(AssertionError, "of step 0"),
         ):
             self.run_steps(CollectiveStep("broadcast", ALONE, delay=0), CollectiveStep("barrier", ALONE))
+
+
+class Expiring(unittest.TestCase):
+    """The function ``expired``."""
+
+    def test_waits(self) -> None:
+        for raised, told in ((None, False), (RuntimeError("Operation timed out!"), True)):
+            work = mock.Mock()
+            work.wait.side_effect = raised
+            self.assertEqual(expired(work), told)
+            work.wait.assert_called_once_with(timedelta(seconds=EXPIRES_S))
+        work.wait.side_effect = RuntimeError("Connection closed by peer")
+        with self.assertRaisesRegex(RuntimeError, "closed"):
+            expired(work)
 
 
 class Comparing(unittest.TestCase):

@@ -22,6 +22,8 @@ BROADCAST = CollectiveStep("broadcast", EVERYONE)
 HELLO = Message(0, 1, EVERYONE)
 EMPTY_OBJECTS = CollectiveStep("all_gather_object", EVERYONE, shape=(0,))
 OBJECTS_OF_ONE = CollectiveStep("broadcast_object_list", EVERYONE)
+LATE_SUM = CollectiveStep("all_reduce", EVERYONE, delay=1, missing=2)
+BARRIER_OF_TWO = CollectiveStep("barrier", (1, 2))
 MANAGED_SUM = CollectiveStep("all_reduce", EVERYONE, managed=True)
 COALESCED_SUM = CollectiveStep("all_reduce_coalesced", EVERYONE)
 OBJECTS_OF_TWO = CollectiveStep("broadcast_object_list", EVERYONE, root=2)
@@ -60,6 +62,9 @@ TABLE: tuple[tuple[str, tuple[Step, ...], Mutation, Prediction], ...] = (
     ("a managed call of the others", (MANAGED_SUM,), dropped(0, 1), Prediction.HANGS),
     ("managed and plain", (MANAGED_SUM,), instead(0, 1, SUM), Prediction.DIFFERS),
     ("managed and of several tensors", (MANAGED_SUM,), instead(0, 1, COALESCED_SUM), Prediction.RIGHT),
+    ("a missing rank's others", (LATE_SUM,), dropped(0, 1), Prediction.HANGS),
+    ("a missing rank that never comes", (LATE_SUM,), dropped(0, 2), Prediction.HANGS),
+    ("a missing rank comes early", (BARRIER_OF_TWO, LATE_SUM), swapped(1, 2, 0), Prediction.RIGHT),
     ("a message to nobody", (HELLO,), dropped(0, 1, RECEIVE), Prediction.OPEN),
     ("a message of nobody", (HELLO,), dropped(0, 0, SEND), Prediction.HANGS),
     ("another tag", (HELLO,), instead(0, 0, Message(0, 1, EVERYONE, tag=1), SEND), Prediction.HANGS),

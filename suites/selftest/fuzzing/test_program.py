@@ -50,6 +50,16 @@ class Values(unittest.TestCase):
         self.refused("managed calls are all_reduce,", CollectiveStep, "broadcast", ALL, managed=True)
         managed = CollectiveStep("all_reduce", ALL, views=True, gaps=True, managed=True)
         self.assertEqual(managed.operation, "all_reduce_coalesced")
+        timed: tuple[tuple[str, str, dict[str, Any]], ...] = (
+            ("rank 3 is no other member", "all_reduce", {"missing": 3, "delay": 0}),
+            ("timeouts are for handles of all_reduce,", "all_reduce", {"missing": 0}),
+            ("timeouts are for handles of", "reduce_scatter", {"missing": 0, "delay": 0}),
+            ("timeouts are for handles of", "all_reduce", {"missing": 0, "delay": 0, "managed": True}),
+            ("nobody is waited for", "all_reduce", {"missing": 0, "delay": 0, "shape": (0,)}),
+            ("nobody is waited for", "all_to_all_single", {"missing": 0, "delay": 0, "uneven": True}),
+        )
+        for words, kind, values in timed:
+            self.refused(words, CollectiveStep, kind, ALL, **values)
         self.refused("a delay of -1 steps", CollectiveStep, "all_reduce", ALL, delay=-1)
 
     def test_a_message_that_is_none_or_could_block(self) -> None:

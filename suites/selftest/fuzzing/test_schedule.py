@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from hypothesis import given
 
 from harness.fuzzing import CollectiveStep, Message, Program, Regroup, Straggler, programs
-from harness.fuzzing.schedule import ALL, OWN, RECEIVE, SEND, RankAction, schedule
+from harness.fuzzing.schedule import ALL, EXPIRES, OWN, RECEIVE, SEND, RankAction, schedule
 from harness.hypothesis_examples import bounded
 
 EVERYONE = (0, 1, 2)
@@ -17,6 +17,8 @@ EVERYONE = (0, 1, 2)
 def counterparts(program: Program, action: RankAction, rank: int) -> set[tuple[int, int, str]]:
     """The calls, as (step, rank, part), that must have been made before an action can return."""
     step = program.steps[action.number]
+    if isinstance(step, CollectiveStep) and action.part == EXPIRES:
+        return {(action.number, peer, ALL) for peer in step.group if rank == step.missing != peer}
     if isinstance(step, CollectiveStep):
         return {(action.number, peer, ALL) for peer in step.group}
     if isinstance(step, Message):
@@ -102,6 +104,16 @@ class Schedules(unittest.TestCase):
             [(a.number, a.waits) for a in schedule(Program(3, steps), 0)],
             [(0, False), (1, False), (0, True), (2, False), (3, False)],
         )
+
+    def test_a_missing_rank_comes_when_the_others_have_waited(self) -> None:
+        step = CollectiveStep("all_reduce", EVERYONE, delay=0, missing=1)
+        program = Program(3, (step, CollectiveStep("barrier", EVERYONE)))
+        for rank in EVERYONE:
+            parts = [(ALL, False, True), (EXPIRES, False, False), (ALL, True, False)]
+            if rank == 1:
+                parts[:2] = parts[1::-1]
+            told = [(a.part, a.waits, a.later) for a in schedule(program, rank) if a.number == 0]
+            self.assertEqual(told, parts)
 
     def test_what_is_taken_up_is_waited_for_before(self) -> None:
         steps = (

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import unittest
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 from hypothesis import given
 
@@ -41,9 +43,6 @@ class Shrinking(unittest.TestCase):
             with self.subTest(kind):
                 program = self.shrunk(lambda step, kind=kind: getattr(step, "kind", "") == kind)  # type: ignore[misc]  # mypy cannot infer a lambda with a default
                 self.assertEqual(program, Program(3, (CollectiveStep(kind, ALL),)))
-        managed = CollectiveStep("all_reduce", ALL, managed=True)
-        found = self.shrunk(lambda step: getattr(step, "managed", False) and "all_reduce" in str(step))
-        self.assertEqual(found, Program(3, (managed,)))
         plain = Program(3, (Message(0, 1, ALL),))
         self.assertEqual(self.shrunk(lambda step: isinstance(step, Message)), plain)
         self.assertEqual(self.shrunk(lambda step: isinstance(step, Straggler)), Program(3, (Straggler(0),)))
@@ -53,6 +52,22 @@ class Shrinking(unittest.TestCase):
         (step,) = program.steps
         assert isinstance(step, Message)
         self.assertEqual(step, Message(0, 1, ALL, receive=0, lag=-1))
+
+    def test_settings_that_matter(self) -> None:
+        """Of a step with many settings that one alone which matters is left, with what it needs."""
+        busy = CollectiveStep("all_reduce", (0, 2), "int32", (3,), op="max", delay=2, views=True)
+        settings: tuple[tuple[dict[str, Any], dict[str, Any]], ...] = (
+            ({"managed": True}, {"managed": True}),
+            ({"missing": 2}, {"missing": 0, "delay": 0}),
+        )
+        for setting, left in settings:
+            (name,) = setting
+            step: Any = replace(busy, **setting)
+            wanted: Any = replace(CollectiveStep("all_reduce", ALL), **left)
+            program = Program(3, (CollectiveStep("barrier", ALL), step))
+            plain = getattr(CollectiveStep("all_reduce", ALL), name)
+            fails = has(lambda step, name=name, plain=plain: getattr(step, name, plain) is not plain)  # type: ignore[misc]  # as above
+            self.assertEqual(smallest(program, fails), Program(3, (wanted,)))
 
     def test_two_steps_that_matter_together(self) -> None:
         first: tuple[Step, ...] = (CollectiveStep("barrier", ALL), CollectiveStep("broadcast", ALL))

@@ -46,6 +46,7 @@ PROGRAM = Program(
         CollectiveStep("reduce_scatter", (0, 1), dtype="float64", op="avg", shape=(1, 3), views=True),
         CollectiveStep("all_gather", (0, 1), shape=(1, 3), views=True, gaps=True),
         CollectiveStep("reduce_scatter_tensor", EVERYONE, dtype="int32", managed=True, delay=1),
+        CollectiveStep("all_gather", EVERYONE, dtype="int64", delay=1, missing=1),
         CollectiveStep("all_reduce", (0, 2), views=True, gaps=True, managed=True),
         Message(1, 0, EVERYONE, shape=(70001,)),
         Message(2, 1, EVERYONE, dtype="complex64", objects=True),
