@@ -17,11 +17,10 @@ from harness.errors import UsageError
 from harness.hosts.key import new_key
 from harness.runner import over_hosts
 from suites.selftest.faults.base import ANNOUNCE
-from suites.selftest.forked_case import ForkedCase
 from suites.selftest.hosts.loopback import TREE
 
 
-class OverHostsTest(ForkedCase):
+class OverHostsTest(unittest.TestCase):
     """The option ``--hosts`` of a run."""
 
     def free_port(self) -> int:
