@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import sys
+import unittest
 from pathlib import Path
 
 if __package__ in (None, ""):  # run as a script: its own directory is no place to import from
@@ -21,6 +22,7 @@ from torch.distributed.fsdp import (
 from torch.distributed.tensor import DTensor
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
+from harness.releases import torch_at_least
 from suites.fsdp import reference
 from suites.fsdp.base import ROUNDED
 from suites.fsdp.models import Block, Net
@@ -229,6 +231,7 @@ class FullyShardMethodsTest(PlainCopyTestCase):
             model.reshard()
             self.assertEqual(model.weight.dtype, torch.float32)
 
+    @unittest.skipUnless(torch_at_least("2.13"), "reset_iter_state is new in torch 2.13")
     def test_a_forward_that_raises(self):
         """The model is as it was after the state of the iteration is forgotten."""
         model = self.made()

@@ -7,6 +7,7 @@ wherever only one rank's may count.
 from __future__ import annotations
 
 import sys
+import unittest
 from pathlib import Path
 
 if __package__ in (None, ""):  # run as a script: its own directory is no place to import from
@@ -27,6 +28,7 @@ from torch.distributed.tensor import (
 )
 
 from harness import load_tests, run_tests, with_comms  # noqa: F401  (unittest calls load_tests)
+from harness.releases import torch_at_least, torch_between
 from suites.spmd.dtensor_base import RANKS, Bodies, Communication, in_rank_modes
 from suites.spmd.sharding_model import Pieces, cut, small_numbers
 
@@ -158,6 +160,7 @@ class Entry(BoundaryBodies):
 class Way(BoundaryBodies):
     """Ways between placements and out of DTensor, and what comes back on them as a gradient."""
 
+    @unittest.skipUnless(torch_at_least("2.12"), "before torch 2.12 from_local takes no grad_placements")
     @with_comms
     def test_gradients_of_locals(self):
         """As the tensor was laid, unless ``grad_placements`` say otherwise."""
@@ -197,7 +200,7 @@ class Way(BoundaryBodies):
         laid.to_local().zero_()
         self.assertEqual(own, torch.zeros_like(own))
         self.assertNotIsInstance(laid.to_local(), nn.Parameter)
-        for context in (torch.enable_grad, torch.no_grad):
+        for context in (torch.enable_grad, torch.no_grad) if torch_at_least("2.13") else ():
             with context():
                 self.assertIsInstance(nn.Parameter(laid).to_local(), nn.Parameter)
 
@@ -235,8 +238,9 @@ class Way(BoundaryBodies):
             (moved.to_local(grad_placements=[P]) * third).sum().backward()
             found = laid.grad.to_local()
             self.assertEqual(found, torch.full_like(found, 4 / 3), atol=1e-2, rtol=0)
-            # No number of float16 is nearer to 4/3.
-            self.assertEqual((found - 4 / 3).abs().max().item() < 1e-4, dtype is None)
+            # No number of float16 is nearer to 4/3. torch 2.12 takes the sum in float32 all the same.
+            exact = dtype is None or torch_between("2.12", "2.13")
+            self.assertEqual((found - 4 / 3).abs().max().item() < 1e-4, exact)
 
     @with_comms
     def test_equality(self):
