@@ -60,7 +60,10 @@ def group_text(
 
 
 def _tensors(tensors: Sequence[Any]) -> str:
-    return ",".join([_tensor(t.shape, t.dtype, t.element_size()) for t in tensors])
+    try:
+        return ",".join([_tensor(t.shape, t.dtype, t.element_size()) for t in tensors])
+    except TypeError:  # the sizes of a tensor that is traced may be symbols, which have no hash
+        return ",".join([_tensor(tuple(_integers(t.shape)), t.dtype, t.element_size()) for t in tensors])
 
 
 @functools.lru_cache(maxsize=1024)

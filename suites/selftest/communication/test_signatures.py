@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy
 import torch
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from harness.communication.arguments import Arguments
 from harness.communication.signatures import call_text, group_text, signature_of
@@ -49,6 +50,17 @@ class SignatureTest(unittest.TestCase):
             self.assertEqual(written("all_reduce", Arguments(tensors)).tensors, expected)
         found = written("all_reduce_coalesced", Arguments((TWO, THREE), reduce_op="max"))
         self.assertEqual((found.agreed, found.nbytes), ("2 x float32, 3 x int64", 32))
+
+    def test_sizes_that_are_symbols(self) -> None:
+        """Of a tensor that is traced with symbolic sizes those are written that it was traced with."""
+        texts = []
+
+        def traced(x: torch.Tensor) -> torch.Tensor:
+            texts.append(written("all_reduce", Arguments((x,))).tensors)
+            return x
+
+        make_fx(traced, tracing_mode="symbolic")(torch.ones(3, 4))
+        self.assertEqual(texts, ["(3, 4) float32"])
 
     def test_splits(self) -> None:
         """What goes between two members is counted in elements, not in rows."""
