@@ -162,17 +162,25 @@ class Signal:
 
 @dataclass(frozen=True, slots=True)
 class SubtestFailed:
-    """A sub-test of this rank failed, and its test continues; the rank's Report will repeat it."""
+    """A sub-test of this rank failed, and its test continues; the rank's Report will repeat it.
+
+    ``turn`` is as in ``Report``.
+    """
 
     rank: int
     subtest: SubtestOutcome
+    turn: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A rank's outcome, sent when its test and cleanups are over."""
+    """A rank's outcome, sent when its test and cleanups are over.
+
+    ``turn`` tells which of a pooled rank's tests that is, from 1; 0 of a rank that runs one test.
+    """
 
     outcome: RankOutcome
+    turn: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +191,7 @@ class Passed:
     duration_s: float
     started_s: float
     pid: int
+    turn: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +246,7 @@ M = TypeVar("M")
 
 # The two most frequent messages are packed: a mark that no JSON begins with, then the fields.
 _PASSED_MARK = b"P"
-_PASSED = struct.Struct("<cIddI")
+_PASSED = struct.Struct("<cIddII")
 _AGAIN_MARK = b"A"
 _TEXT = ("utf-8", "surrogatepass")  # a path may hold bytes that are not valid UTF-8
 _AGAIN = struct.Struct("<cII")  # the mark and the lengths of method and file; they and the rest follow
@@ -248,7 +257,8 @@ def encode(message: Message, **changes: Any) -> bytes:
     kind = message.__class__
     if isinstance(message, Passed):
         assert not changes, changes
-        return _PASSED.pack(_PASSED_MARK, message.rank, message.duration_s, message.started_s, message.pid)
+        m = message
+        return _PASSED.pack(_PASSED_MARK, m.rank, m.duration_s, m.started_s, m.pid, m.turn)
     if isinstance(message, RepeatLaunch):
         assert not changes, changes
         method, file = message.method.encode(*_TEXT), message.file_name.encode(*_TEXT)
@@ -265,17 +275,17 @@ def decode(frame: bytes, **known: Any) -> Message:
     """
     try:
         if frame[:1] == _PASSED_MARK:
-            _, rank, duration, started, pid = _PASSED.unpack(frame)
+            _, rank, duration, started, pid, turn = _PASSED.unpack(frame)
             if not (abs(duration) <= LARGEST_S and abs(started) <= LARGEST_S):
                 raise ValueError("no times that a rank has")
             said = {"duration_s": duration, "started_s": started, "pid": pid, **known}
-            return Report(RankOutcome(rank, Status.PASSED, **said))
+            return Report(RankOutcome(rank, Status.PASSED, **said), turn)
         if frame[:1] == _AGAIN_MARK:
             return _again(frame)
         value = json.loads(str(frame, "utf-8"))  # json detects the encoding of bytes, which takes time
         kind = _KINDS[value.pop("kind")]
         if kind is Report:
-            return Report(outcome_from_json(value["outcome"], **known))
+            return Report(outcome_from_json(value["outcome"], **known), value.get("turn", 0))
         return _from_json(kind, value)  # type: ignore[no-any-return]  # _KINDS holds message classes only
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, struct.error) as error:
         raise ProtocolError(f"not a message: {frame[:80]!r} ({error!r})") from error
@@ -302,10 +312,12 @@ _RICH = frozenset({Launch, SubtestFailed, Report, Lost, Assignment})
 
 
 def _to_json(message: Any) -> dict[str, Any]:
-    if isinstance(message, Report | Lost):
+    if isinstance(message, Lost):
         return {"outcome": outcome_to_json(message.outcome)}
+    if isinstance(message, Report):
+        return {"outcome": outcome_to_json(message.outcome), "turn": message.turn}
     if isinstance(message, SubtestFailed):
-        return {"rank": message.rank, "subtest": _subtest_to_json(message.subtest)}
+        return {"rank": message.rank, "subtest": _subtest_to_json(message.subtest), "turn": message.turn}
     if isinstance(message, Assignment):
         return {**_fields(message), "launch": _to_json(message.launch)}
     if isinstance(message, Launch):
@@ -315,8 +327,8 @@ def _to_json(message: Any) -> dict[str, Any]:
 
 
 def _from_json(kind: type, value: dict[str, Any]) -> Any:
-    if kind in (Report, Lost):
-        return kind(outcome_from_json(value["outcome"]))
+    if kind is Lost:
+        return Lost(outcome_from_json(value["outcome"]))
     if kind is SubtestFailed:
         value["subtest"] = _subtest_from_json(value["subtest"])
     if kind is Assignment:

@@ -85,8 +85,8 @@ LAUNCHES = st.builds(
 )
 MESSAGES = st.one_of(
     LAUNCHES,
-    st.builds(protocol.SubtestFailed, st.integers(0, 2**16), SUBTESTS),
-    st.builds(protocol.Report, OUTCOMES),
+    st.builds(protocol.SubtestFailed, st.integers(0, 2**16), SUBTESTS, st.integers(0, 2**20)),
+    st.builds(protocol.Report, OUTCOMES, st.integers(0, 2**20)),
     st.builds(protocol.Lost, OUTCOMES),
     st.builds(
         protocol.Launched, st.lists(st.integers(1, 2**22), max_size=4), st.lists(TEXT), st.lists(SECONDS)

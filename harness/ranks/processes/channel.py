@@ -48,6 +48,7 @@ class RankChannel:
         self._rank = rank
         self._pid = os.getpid()
         self._subtests = 0
+        self._turn = 0
         self._reported = True
         self.result: RankResult | None = None
         self.texts: list[str] = []
@@ -80,6 +81,7 @@ class RankChannel:
             message = decode(frame) if frame is not None else None
         except (OSError, ProtocolError):
             return None
+        self._turn += 1
         return message if isinstance(message, Launch | RepeatLaunch) else None
 
     def record(self, result: RankResult) -> None:
@@ -113,7 +115,7 @@ class RankChannel:
     def _send(self, message: SubtestFailed | Report | Passed) -> bool:
         try:
             self._sock.setblocking(True)  # the test may have changed it, and the report must be sent whole
-            send_frame(self._sock, encode(message))
+            send_frame(self._sock, encode(replace(message, turn=self._turn) if self._turn else message))
         except OSError:
             return False
         return True

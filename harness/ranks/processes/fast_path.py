@@ -61,6 +61,7 @@ def _passes(ranks: RankSet, until: float, heard: CollectedReports) -> dict[int, 
             outcome = _passed(
                 data,
                 rank,
+                ranks.turn,
                 order=len(passed),
                 at_s=monotonic(),
                 pid=ranks.pids[rank],
@@ -73,14 +74,14 @@ def _passes(ranks: RankSet, until: float, heard: CollectedReports) -> dict[int, 
     return None if poll.poll(0) else passed
 
 
-def _passed(data: bytes, rank: int, **known: Any) -> RankOutcome | None:
-    """The rank's outcome, with ``known`` fields, where ``data`` is exactly one report of a pass."""
+def _passed(data: bytes, rank: int, turn: int, **known: Any) -> RankOutcome | None:
+    """The rank's outcome, with ``known`` fields, where ``data`` is one report, of a pass of this test."""
     frame = only_frame(data)
     try:
         message = decode(frame, **known) if frame is not None else None
     except ProtocolError:
         return None
-    if not isinstance(message, Report):
+    if not isinstance(message, Report) or message.turn != turn:
         return None
     outcome = message.outcome
     return outcome if outcome.rank == rank and outcome.status is Status.PASSED else None

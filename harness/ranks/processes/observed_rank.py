@@ -43,7 +43,8 @@ class ObservedRank:
     """What is known of one rank until now.
 
     ``remote``: its process is on another host. ``started`` is when the ranks were started, in seconds of
-    ``clock``. ``next_place`` counts the first failures and reports of all ranks of the test.
+    ``clock``. ``next_place`` counts the first failures and reports of all ranks of the test. ``turn`` is that
+    of the test.
     """
 
     link: RankLink
@@ -53,6 +54,7 @@ class ObservedRank:
     started: float
     clock: Clock
     next_place: Callable[[], int]
+    turn: int = 0
     reader: FrameReader = field(default_factory=partial(FrameReader, MAX_REPORT_BYTES))
     messages: int = 0  # that came on its channel
     report: RankOutcome | None = None
@@ -128,16 +130,22 @@ class ObservedRank:
             self.protocol_error = f"{_NO_REPORT}: {error}"[:300]
 
     def _take_message(self, message: Message) -> None:
-        """Records what a rank says; ProtocolError for what no rank says, or for more than a rank says."""
+        """Records what a rank says; ProtocolError for what no rank says, or for more than a rank says.
+
+        What a pooled rank says of another test than this one is passed over: a rank whose test had sent a
+        report of its own says how that test ended when the next one may have begun.
+        """
         self.messages += 1
         if self.messages > MOST_SUBTESTS + 1:
             raise ProtocolError(f"more than {MOST_SUBTESTS} failed sub-tests and a report")
         if isinstance(message, Report) and message.outcome.rank == self.link.rank:
             if message.outcome.status not in _REPORTED:
                 raise ProtocolError(f"a report of {message.outcome.status.value}")
-            self._take_report(message.outcome)
+            if message.turn == self.turn:
+                self._take_report(message.outcome)
         elif isinstance(message, SubtestFailed) and message.rank == self.link.rank:
-            self._note_subtest(message.subtest)
+            if message.turn == self.turn:
+                self._note_subtest(message.subtest)
         else:
             raise ProtocolError(f"a rank sent {type(message).__name__}")
 

@@ -45,6 +45,7 @@ class PooledSet:
         data = framed(self._frame(request, file_name, keeps_group))
         self._sent, self._kept_group = request, keeps_group
         self.tests_run += 1
+        self.ranks.turn = self.tests_run
         try:
             for link in self.ranks.links:
                 send_whole(link.channel, data)

@@ -93,6 +93,7 @@ class RankSet:
         self._server = server
         self._memory_kills = MemoryKills.until_now()
         self.world_size = request.world_size
+        self.turn = 0  # of pooled ranks: which of their tests they run, from 1
         self.pids: list[int] = []
         self.hosts: list[str] = []
         self.clock_offsets: list[float] = []

@@ -59,7 +59,10 @@ class Supervisor:
         self._ranks = ranks
         places = itertools.count()
         self._watched = [
-            ObservedRank(link, out, ranks.pids[link.rank], bool(ranks.hosts), started, clock, places.__next__)
+            ObservedRank(
+                *(link, out, ranks.pids[link.rank], bool(ranks.hosts), started, clock, places.__next__),
+                ranks.turn,
+            )
             for link, out in zip(ranks.links, outputs, strict=True)
         ]
         self._limits = limits

@@ -75,6 +75,17 @@ class PooledAbuses(AbuseRows, OnForkServer):
                 with self.subTest(name):
                     self.check_abuse(name)
 
+    def test_report_of_the_test_before(self) -> None:
+        """What a rank says of a test that has its verdict is not taken for the next test's report."""
+        self.addCleanup(retire_pool)
+        modes = {"HARNESS_RANKS": self.ranks}
+        self.check_abuse("closes its log")  # so that the ranks are there
+        ahead = {**modes, ABUSE: "reports a pass ahead of its end"}
+        self.assertEqual(self.play(descriptors.Abuses, "test_abuse", **ahead).verdict, "pass")
+        played = self.play(descriptors.Abuses, "test_failing", **modes)
+        self.assertEqual(played.verdict, "FAIL", played.text)
+        self.assertEqual(played.outcome.root_cause, 1, played.text)
+
 
 class SpawnAbuses(AbuseRows, OnSpawn):
     """Abuses by new interpreters, whose descriptors go through an exec."""

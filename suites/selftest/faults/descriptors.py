@@ -8,11 +8,13 @@ from __future__ import annotations
 import array
 import contextlib
 import fcntl
+import gc
 import math
 import os
 import re
 import socket
 import struct
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +23,7 @@ from harness import RankOutcome, Status
 from harness.communication.call_log import LOG_BYTES
 from harness.outcomes import ErrorInfo, SubtestOutcome
 from harness.protocol import Report, SubtestFailed, encode
+from harness.ranks.processes.channel import RankChannel
 from harness.wire import framed
 from suites.selftest.faults.base import FaultyCase, hang
 
@@ -59,6 +62,10 @@ class Abuses(FaultyCase):
 
     def test_none(self) -> None:
         """Passes: the test after one with an abuse."""
+
+    def test_failing(self) -> None:
+        """Fails in rank 1: the test after one whose report was sent for it, and which goes on."""
+        self.assertEqual(self.rank, 0)
 
     def test_held(self) -> None:
         """Prints what each rank's descriptors are open on, without the numbers of pipes and sockets."""
@@ -149,6 +156,13 @@ def _reports_and_fails(case: Abuses) -> None:
     case.fail("the truth")
 
 
+def _reports_ahead(case: Abuses) -> None:
+    """Reports as the rank would, and comes to its end when its parent has gone on."""
+    (own,) = (each for each in gc.get_objects() if isinstance(each, RankChannel))
+    own.report(Report(RankOutcome(1, Status.PASSED)))
+    time.sleep(0.5)
+
+
 def _reports_much_without_blocking(case: Abuses) -> None:
     """Makes the channel non-blocking before a report of a megabyte."""
     flags = fcntl.fcntl(channel(), fcntl.F_GETFL)
@@ -234,6 +248,7 @@ ABUSES: dict[str, Abuse] = {
     "reports an endless duration": Abuse("channel", _sends(_report(1, duration_s=math.inf)), _NO_REPORT),
     "reports that it was ended": Abuse("channel", _sends(_report(1, status=Status.ENDED)), _NO_REPORT),
     "reports a pass and fails": Abuse("channel", _reports_and_fails, ("rank 1",)),
+    "reports a pass ahead of its end": Abuse("channel", _reports_ahead),
     "floods its channel with empty messages": Abuse("channel", _floods(bytes(4)), _NO_REPORT),
     "floods its channel with failed sub-tests": Abuse("channel", _floods(_SUBTEST), _NO_REPORT),
     "floods its channel with reports": Abuse("channel", _floods(_report(1)), _NO_REPORT, hangs=True),

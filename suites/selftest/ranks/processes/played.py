@@ -26,6 +26,7 @@ class Played:
 
     def __init__(self, world_size: int) -> None:
         self.world_size = world_size
+        self.turn = 0
         self.pids = [1000 + rank for rank in range(world_size)]
         self.hosts: list[str] = []
         self.events, self._server = socket.socketpair()

@@ -84,6 +84,8 @@ class ListenTest(unittest.TestCase):
             "nonsense": lambda r: r.sends(0, b"nonsense"),
             "another message": lambda r: r.sends(0, encode(Release())),
             "another rank's report in short": lambda r: r.sends(0, encode(Passed(1, 0.0, 0.0, 1))),
+            "another test's report in short": lambda r: r.sends(0, encode(Passed(0, 0.0, 0.0, 1, 7))),
+            "another test's report": lambda r: r.sends(0, encode(Report(RankOutcome(0, Status.PASSED), 7))),
             "a report in short that lacks a byte": lambda r: r.sends(0, TOO_SHORT),
             "another rank's report": lambda r: r.says_as(0, 1, Status.PASSED),
             "half a report": lambda r: r.writes(0, framed(passed)[:-1]),

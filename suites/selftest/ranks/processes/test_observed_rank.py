@@ -80,6 +80,16 @@ class ObservedRankTest(unittest.TestCase):
         outcome = self.rank.outcome()
         self.assertEqual((outcome.status, outcome.exit_code, outcome.peak_memory), (Status.FAILED, 10, 7))
 
+    def test_other_turn(self) -> None:
+        """What is said of another test of a pooled rank than this one is passed over."""
+        self.rank.turn = 2
+        for turn in (1, 0, 3):
+            self.rank.take(framed(encode(SubtestFailed(0, SUBTEST, turn))))
+            self.rank.take(framed(encode(Report(RankOutcome(0, Status.FAILED, error=FAILURE), turn))))
+        self.assertEqual((self.rank.protocol_error, self.rank.settled, self.rank.subtests), ("", False, []))
+        self.rank.take(framed(encode(Report(RankOutcome(0, Status.PASSED), 2))))
+        self.assertIs(self.rank.outcome().status, Status.PASSED)
+
     def test_place(self) -> None:
         """A rank has the place of its first word, which may be a failed sub-test; peers come after it."""
         other = self.observed()
