@@ -28,8 +28,7 @@ def main(rank, path):
     if rank:
         sum(functional.all_gather(x, group)).sum().backward()
         assert x.grad.tolist() == [2, 2], f"gradient {x.grad.tolist()}, not [2, 2]"
-    dist.barrier()
-    dist.destroy_process_group()
+        dist.barrier(group)
 
 
 if __name__ == "__main__":

@@ -26,8 +26,7 @@ def main(rank, path):
     group = dist.new_group([1, 2])
     if rank:
         functional.gather(torch.ones(2), 1, group)
-    dist.barrier()
-    dist.destroy_process_group()
+        dist.barrier(group)
 
 
 if __name__ == "__main__":
