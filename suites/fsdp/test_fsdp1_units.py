@@ -152,7 +152,7 @@ class Fsdp1UnitsTest(FsdpTestCase):
     def test_ranges_of_a_profile(self):
         """What FSDP1 does in a step has a name in a profile of it."""
         sharded = self.wrapped(use_orig_params=True)
-        with profile(activities=[ProfilerActivity.CPU]) as profiled:
+        with profile(activities=[ProfilerActivity.CPU], acc_events=True) as profiled:
             reference.loss_of(sharded, self.batches[0].of(self.rank)).backward()
         prefix = "FullyShardedDataParallel."
         names = {each.name.removeprefix(prefix) for each in profiled.events() if each.name.startswith(prefix)}

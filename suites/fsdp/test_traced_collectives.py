@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import sys
+import unittest
 from collections import Counter
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from torch.utils.checkpoint import CheckpointPolicy
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.graphs import collectives_of
+from harness.releases import torch_at_least
 from suites.fsdp import reference
 from suites.fsdp.base import FsdpTestCase
 from suites.fsdp.models import Net
@@ -97,6 +99,7 @@ class TracedBodies:
         for each in found:
             self.assertEqual((each.name, each.reduction, each.waited), (name, reduction, True))
 
+    @unittest.skipUnless(torch_at_least("2.12"), "torch 2.11 does not trace them")
     def test_one_collective_each(self):
         """Each parameter is gathered once, in the forward; each gradient is reduced and scattered once."""
         forward, backward = self.check_training(boxed_nop)
@@ -107,6 +110,7 @@ class TracedBodies:
 class TracedCollectivesWorldSize2Test(TracedBodies, FsdpTestCase):
     """Two ranks."""
 
+    @unittest.skipUnless(torch_at_least("2.12"), "torch 2.11 does not trace them")
     def test_gathered_again(self):
         """Gathered parameters that may not be kept are gathered again in the backward, those that it needs.
 

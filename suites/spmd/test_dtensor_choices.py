@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 import sys
+import unittest
 from pathlib import Path
 
 if __package__ in (None, ""):  # run as a script: its own directory is no place to import from
@@ -21,6 +22,7 @@ from torch.nn import functional as F
 
 from harness import TestCase, load_tests, run_tests, with_comms  # noqa: F401  (unittest calls load_tests)
 from harness.ranks.local import rank
+from harness.releases import torch_at_least
 from suites.spmd.dtensor_base import RANKS, Communication, in_rank_modes
 from suites.spmd.sharding_model import Pieces, small_numbers
 from suites.spmd.test_dtensor_ops import OperatorBodies
@@ -56,6 +58,7 @@ class Choices(OperatorBodies):
         with rank.outside():
             return [self.tensor(each.whole) for each in pieces]
 
+    @unittest.skipUnless(torch_at_least("2.13"), "not all of these are DTensor's before torch 2.13")
     @with_comms
     def test_foreach(self):
         """Of lists that lie alike nothing is moved, whatever goes with the lists."""
@@ -72,6 +75,7 @@ class Choices(OperatorBodies):
             for one, other in zip(found, expected, strict=True):
                 self.assertEqual(one.full_tensor(), other, msg)
 
+    @unittest.skipUnless(torch_at_least("2.12"), "DTensor of torch 2.11 does otherwise")
     @with_comms
     def test_padded_parts(self):
         """Where all ranks put the same into the margins, that is the maximum and the average, but no sum."""

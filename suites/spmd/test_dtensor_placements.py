@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import sys
+import unittest
 from pathlib import Path
 
 if __package__ in (None, ""):  # run as a script: its own directory is no place to import from
@@ -17,6 +18,7 @@ from torch.distributed.tensor import Partial, Replicate, Shard
 from torch.nn import functional as F
 
 from harness import load_tests, run_tests, with_comms  # noqa: F401  (unittest calls load_tests)
+from harness.releases import torch_at_least
 from suites.spmd.dtensor_base import ROUNDED, in_rank_modes
 from suites.spmd.sharding_model import Pieces
 from suites.spmd.test_dtensor_ops import OperatorBodies
@@ -132,6 +134,7 @@ class Placements(OperatorBodies):
         for turn, (name, (operator, becomes)) in enumerate(VIEWS.items()):
             self.check_row(name, operator, becomes, turn)
 
+    @unittest.skipUnless(torch_at_least("2.12"), "flip is not DTensor's before torch 2.12")
     @with_comms
     def test_reductions(self):
         for turn, (name, (operator, becomes)) in enumerate(REDUCTIONS.items()):
