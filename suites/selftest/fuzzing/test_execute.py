@@ -12,26 +12,15 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from harness.fuzzing import GLOO, CollectiveStep, Program, Regroup, Straggler
-from harness.fuzzing.execute import as_tensor, expired, run_program, same
+from harness.fuzzing import GLOO, CollectiveStep, Regroup, Straggler
+from harness.fuzzing.execute import as_tensor, expired, same
 from harness.fuzzing.program import GAPPED, MANAGED, OBJECTS
 from harness.fuzzing.schedule import EXPIRES_S
-
-ALONE = (0,)
-CPU = torch.device("cpu")
+from suites.selftest.fuzzing.one_rank import ALONE, CPU, OneRankCase
 
 
-class OnOneRank(unittest.TestCase):
+class OnOneRank(OneRankCase):
     """Programs on a process group of one rank."""
-
-    def setUp(self) -> None:
-        store = dist.HashStore()
-        dist.init_process_group("gloo", store=store, rank=0, world_size=1)
-        self.addCleanup(dist.destroy_process_group)
-        self.board = dist.PrefixStore("board", store)
-
-    def run_steps(self, *steps: Any) -> None:
-        run_program(Program(1, steps), 0, {ALONE: dist.group.WORLD}, self.board, CPU)
 
     def test_every_collective_in_both_ways(self) -> None:
         for kind in GLOO.kinds:

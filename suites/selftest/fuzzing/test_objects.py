@@ -9,26 +9,14 @@ from unittest import mock
 import torch
 import torch.distributed as dist
 
-from harness.fuzzing import CollectiveStep, Message, Program
-from harness.fuzzing.execute import run_program
+from harness.fuzzing import CollectiveStep, Message
 from harness.fuzzing.objects import exchanged, received, sent
 from harness.fuzzing.program import OBJECTS
+from suites.selftest.fuzzing.one_rank import ALONE, OneRankCase
 
-ALONE = (0,)
 
-
-class Exchanging(unittest.TestCase):
+class Exchanging(OneRankCase):
     """Object collectives in a group of one rank, and messages of objects on a stand-in for the wire."""
-
-    def setUp(self) -> None:
-        store = dist.HashStore()
-        dist.init_process_group("gloo", store=store, rank=0, world_size=1)
-        self.addCleanup(dist.destroy_process_group)
-        self.board = dist.PrefixStore("board", store)
-
-    def run_steps(self, *steps: Any) -> None:
-        groups: dict[tuple[int, ...], Any] = {ALONE: dist.group.WORLD}
-        run_program(Program(1, steps), 0, groups, self.board, torch.device("cpu"))
 
     def test_all_shapes_and_dtypes(self) -> None:
         """They come back with the shape and the dtype of the tensor whose numbers they have."""
