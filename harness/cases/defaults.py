@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 from harness.environment import environment
 from harness.requirements import probe
 from harness.system import accelerators, originals
 from harness.targets import Target, current
 from harness.targets.current import is_plugged
+
+if TYPE_CHECKING:
+    import torch
 
 # Upstream's number of ranks: enough for a 2 x 2 mesh.
 WORLD_SIZE = 4
@@ -91,6 +95,18 @@ def use_device(rank: int) -> None:
     import torch
 
     torch.accelerator.set_device_index(rank % max(1, torch.accelerator.device_count()))
+
+
+def device_of(rank: int, device_type: str) -> torch.device:
+    """Where a rank's tensors of a device type live: an accelerator, those of its host in turn, or the CPU."""
+    import torch
+
+    target = _asked_for()
+    if target is not None and target.device_type == device_type:
+        return target.device(rank)
+    if device_type == "cpu":
+        return torch.device("cpu")
+    return torch.device(device_type, rank % max(1, torch.get_device_module(device_type).device_count()))
 
 
 @originals.harness_code

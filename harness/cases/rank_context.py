@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.cases import backend_names
+from harness.cases import backend_names, defaults
 from harness.errors import UsageError
 from harness.ranks import rendezvous
 
@@ -36,12 +36,7 @@ class RankContext:
         return self._device_for(self.backend)
 
     def _device_for(self, backend: str | None) -> torch.device:
-        import torch
-
-        kind = _DEVICES.get((backend or "").rpartition(":")[2], "cpu")
-        if kind == "cpu":
-            return torch.device("cpu")
-        return torch.device(kind, self.rank % max(1, torch.get_device_module(kind).device_count()))
+        return defaults.device_of(self.rank, _DEVICES.get((backend or "").rpartition(":")[2], "cpu"))
 
     def init_process_group(self, backend: str | None = None, **options: Any) -> None:
         """Makes the default process group of all ranks, at their meeting place, ``file_name`` on one host.

@@ -20,10 +20,10 @@ from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 from torch.distributed.fsdp.wrap import ModuleWrapPolicy
 from torch.distributed.tensor import DTensor
 
+from harness.cases import defaults
 from harness.cases.dynamo import DynamoDistributedMultiProcTestCase, _dynamo_dist_per_rank_init
 from harness.conformance_features import Feature, of_method
 from harness.targets import Capability, needs, require
-from harness.targets.current import current
 from suites.counted import CountedBackend, CountsCompiles
 from suites.fsdp import reference
 from suites.fsdp.models import Block
@@ -113,7 +113,7 @@ class FsdpTestCase(CountsCompiles, DynamoDistributedMultiProcTestCase):
     @property
     def device(self) -> torch.device:
         """Where this rank's tensors live: an accelerator, those of its host in turn, or the CPU."""
-        return current().device(self.rank)
+        return defaults.device_of(self.rank, self.device_type)
 
     def fsdp1(self, model: nn.Module, *units: type[nn.Module], **options: Any) -> nn.Module:
         """A copy of the model in FSDP1, with its original parameters; modules of ``units`` in FSDP1 too."""

@@ -22,9 +22,9 @@ from torch.fx import GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from harness import DTensorContinuousTestBase
+from harness.cases import defaults
 from harness.graphs import collectives, insert_waits, unwaited
 from harness.graphs.collective_waits import waits
-from harness.targets.current import current
 from suites.spmd.mesh_programs import Arrays, Axis, Program
 
 #: What is added to the inputs that a program is traced on, and to those that it then runs on: recorded values
@@ -50,7 +50,7 @@ class MeshTestCase(DTensorContinuousTestBase):
     @property
     def device(self) -> torch.device:
         """Where this rank's tensors live: an accelerator, those of its host in turn, or the CPU."""
-        return current().device(self.rank)
+        return defaults.device_of(self.rank, self.device_type)
 
     def axes(self) -> Iterator[Axis]:
         """Each dimension of the mesh, seen from this rank; worked out from ``layout`` without torch."""

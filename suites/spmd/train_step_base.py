@@ -23,8 +23,8 @@ from torch.optim import Optimizer
 from torch.utils._pytree import tree_map_only
 
 from harness import DTensorContinuousTestBase
+from harness.cases import defaults
 from harness.graphs import CompiledStep, count_collectives, train_step
-from harness.targets.current import current
 
 #: What a compiled step may lose: it computes in the order in which DDP does.
 ROUNDED = {"rtol": 1.3e-6, "atol": 1e-6}
@@ -108,7 +108,7 @@ class TrainStepTestCase(DTensorContinuousTestBase):
     @property
     def device(self) -> torch.device:
         """Where this rank's tensors live: an accelerator, those of its host in turn, or the CPU."""
-        return current().device(self.rank)
+        return defaults.device_of(self.rank, self.device_type)
 
     # -- beside DDP
 

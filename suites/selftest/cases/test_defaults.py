@@ -8,6 +8,8 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
+import torch
+
 from harness.cases import defaults
 from harness.requirements import MachineFacts
 from harness.system import accelerators as used_accelerators
@@ -93,6 +95,15 @@ class TargetTest(unittest.TestCase):
         for count, ranks in ((1, 2), (4, 4)):
             with self.subTest(count), self.target("xpu", count, ranks_per_device=8):
                 self.assertEqual(defaults.rank_per_accelerator(), ranks)
+
+    def test_device_of_a_rank(self) -> None:
+        """The target's devices or the machine's in turn; the CPU where a test is on it, whatever is there."""
+        with self.target("xpu", 2):
+            self.assertEqual([defaults.device_of(rank, "xpu").index for rank in range(3)], [0, 1, 0])
+            self.assertEqual(defaults.device_of(1, "cpu"), torch.device("cpu"))
+        module = SimpleNamespace(device_count=lambda: 3)
+        with mock.patch.object(torch, "get_device_module", return_value=module):
+            self.assertEqual(defaults.device_of(4, "cuda"), torch.device("cuda", 1))
 
     def test_await_devices(self) -> None:
         """The target waits for its device, torch's module for any other, and nobody where none is used."""
