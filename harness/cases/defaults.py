@@ -36,11 +36,8 @@ def rank_per_accelerator() -> int:
 
     Two, too, on a single accelerator that a target has several ranks on.
     """
-    target = _asked_for()
     _, count = accelerator()
-    if target is not None and count:
-        return max(count, min(FEWEST_RANKS, target.most_ranks()))
-    return count or FEWEST_RANKS
+    return max(count, min(FEWEST_RANKS, most_ranks())) or FEWEST_RANKS
 
 
 def num_devices() -> int:
@@ -62,6 +59,13 @@ def accelerator() -> tuple[str, int]:
     if target is None:
         return probe().accelerator()
     return ("cpu", 0) if target.device_type == "cpu" else (target.device_type, target.device_count())
+
+
+def most_ranks() -> int:
+    """How many ranks the accelerators have room for: one each, or more where the run's target says so."""
+    target = _asked_for()
+    _, count = accelerator()
+    return target.most_ranks() if target is not None and count else count
 
 
 def device_type_for(world_size: int) -> str:

@@ -207,6 +207,17 @@ def _profiling(place: Place) -> None:
     check([event.name for event in seen.events() if event.name == name], [name], "events of all_reduce")
 
 
+def _functional(place: Place) -> None:
+    # Backends implement these by calls of their own, on lists of tensors.
+    calls, group = torch.ops._c10d_functional, dist.group.WORLD.group_name
+    for name, started, expected in (
+        ("all_reduce", calls.all_reduce(place.mine(), "sum", group), place.one(3)),
+        ("all_gather", calls.all_gather_into_tensor(place.mine(), 2, group), torch.tensor([1, 1, 2, 2])),
+        ("reduce_scatter", calls.reduce_scatter_tensor(place.mine(), "sum", 2, group), place.one(3)[:1]),
+    ):
+        check(calls.wait_tensor(started), expected, f"functional {name}")
+
+
 def _ddp(place: Place) -> None:
     _check_step(place, _wrapped(place))
 
@@ -251,6 +262,7 @@ _TRIES: Mapping[Capability, Callable[[Place], object]] = {
     Capability.TIMEOUTS: _timeouts,
     Capability.SEQUENCE_NUMBERS: _sequence_numbers,
     Capability.PROFILING: _profiling,
+    Capability.FUNCTIONAL: _functional,
     Capability.DDP: _ddp,
     Capability.BUILTIN_COMM_HOOKS: _builtin_comm_hooks,
 }

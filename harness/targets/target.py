@@ -75,6 +75,7 @@ class Capability(enum.Enum):
     TIMEOUTS = "timeouts that end a call"
     SEQUENCE_NUMBERS = "sequence numbers of collectives"
     PROFILING = "collectives in the profiler's events"
+    FUNCTIONAL = "functional collectives, of which DTensor is made"
     DDP = "DistributedDataParallel"
     BUILTIN_COMM_HOOKS = "DDP's communication hooks of C++"
     COMPILED_DDP = "DistributedDataParallel under torch.compile"

@@ -254,7 +254,7 @@ class StorageMutationTest(AotTestCase):
 
     def test_input_mutation_set__nop(self):
         def f(a):
-            b = torch.arange(9, dtype=a.dtype)
+            b = torch.arange(9, dtype=a.dtype, device=a.device)
             before = aten.alias.default(a)
             with torch.no_grad():
                 a.set_(b)

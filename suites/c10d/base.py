@@ -22,6 +22,7 @@ import torch.distributed as dist
 from harness import MultiProcessTestCase, conformance
 from harness.targets import Capability, Target, current, needs, require
 from suites.c10d.inputs import EXACTLY, Array, Case, tolerance_of
+from suites.target_device import TargetField
 
 #: Below the harness's deadline for a test, so that a stuck collective ends with the backend's own message.
 COLLECTIVE_TIMEOUT = timedelta(seconds=60)
@@ -63,16 +64,6 @@ def await_keys(store: dist.Store, keys: Iterable[str]) -> None:
 def name_of(dtype: torch.dtype) -> str:
     """Return the name of a dtype as targets have it: ``float32``."""
     return str(dtype).removeprefix("torch.")
-
-
-class TargetField:
-    """A class attribute that is a field of the target, read when it is asked for."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __get__(self, instance: object, owner: type) -> str:
-        return str(getattr(current(), self._name))
 
 
 class C10dTestCase(MultiProcessTestCase):

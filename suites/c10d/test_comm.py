@@ -17,14 +17,15 @@ import torch.distributed as dist
 from harness import MultiProcessTestCase, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.targets import Capability, current, needs
 from suites.c10d.test_python_backends import DummyProcessGroup
+from suites.target_device import OnTargetDevice
 
 #: Below the harness's deadline for a test.
 TIMEOUT = timedelta(seconds=60)
 DEBUG = "TORCH_DISTRIBUTED_DEBUG"
 
 
-class InOneGroup:
-    """A default group on the target."""
+class InOneGroup(OnTargetDevice):
+    """A default group on the target, and tensors on its device."""
 
     def init(self):
         store = dist.FileStore(self.file_name, self.world_size)

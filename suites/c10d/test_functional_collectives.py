@@ -25,7 +25,8 @@ import torch.fx.experimental.symbolic_shapes
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from harness import MultiProcessTestCase, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
-from harness.targets import current
+from harness.targets import Capability, current, needs
+from suites.target_device import OnTargetDevice
 
 #: Below the harness's deadline for a test.
 TIMEOUT = timedelta(seconds=60)
@@ -57,7 +58,8 @@ def waits_before_collective(use):
     return None
 
 
-class CompilerTest(MultiProcessTestCase):
+@needs(Capability.FUNCTIONAL)
+class CompilerTest(OnTargetDevice, MultiProcessTestCase):
     """Two ranks, one traced program each."""
 
     world_size = 2

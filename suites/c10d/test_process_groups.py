@@ -22,6 +22,7 @@ from torch.distributed import distributed_c10d as c10d
 from harness import MultiProcessTestCase, TestCase, load_tests, run_tests  # noqa: F401  (unittest calls it)
 from harness.targets import Capability, current, needs
 from suites.c10d.base import COLLECTIVE_TIMEOUT, C10dTestCase, await_keys, gloo_only
+from suites.target_device import OnTargetDevice
 
 #: While it is set, a gloo group connects two ranks when one has something for the other, and not before.
 LAZY_INIT = "TORCH_GLOO_LAZY_INIT"
@@ -221,7 +222,7 @@ class Told(dist.Store):
         self.file.wait(keys, timeout)
 
 
-class PythonStoreTest(MultiProcessTestCase):
+class PythonStoreTest(OnTargetDevice, MultiProcessTestCase):
     """Two ranks whose store is Python."""
 
     world_size = 2

@@ -32,8 +32,9 @@ from harness import (  # noqa: F401  (unittest calls load_tests)
     run_tests,
     slow_test,
 )
-from harness.targets import current
+from harness.targets import Capability, current, needs
 from suites.c10d.base import BEHIND_S
+from suites.target_device import OnTargetDevice
 
 #: Below the harness's deadline for a test.
 TIMEOUT = timedelta(seconds=60)
@@ -44,7 +45,7 @@ HOST = "127.0.0.1"
 BARRIER_PATIENCE = timedelta(seconds=3)
 
 
-class InitMethodsTest(MultiProcessTestCase):
+class InitMethodsTest(OnTargetDevice, MultiProcessTestCase):
     """Three ranks that meet in each of the ways, and find out that they have."""
 
     # An environment for each rank, which threads have not.
@@ -121,6 +122,7 @@ class InitMethodsTest(MultiProcessTestCase):
         store = dist.PrefixStore("any", dist.FileStore(self.file_name, self.world_size))
         self.check_meets(store=store, rank=self.rank, world_size=self.world_size)
 
+    @needs(Capability.TIMEOUTS)
     def test_a_rank_that_never_comes(self):
         # All but the last rank make a group of all; the last stays until they have given up.
         store = dist.FileStore(self.file_name, self.world_size)
@@ -168,7 +170,7 @@ def answer_to(number):
 
 
 @unittest.skipUnless(rpc.is_available(), "torch was built without RPC")
-class SharedWithRpcTest(MultiProcessTestCase):
+class SharedWithRpcTest(OnTargetDevice, MultiProcessTestCase):
     """A group and RPC that meet in one place, and neither takes the other's keys."""
 
     rank_modes = ("fresh",)

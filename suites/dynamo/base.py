@@ -153,9 +153,9 @@ class CompilersTalk:
     """
 
     @property
-    def backend(self) -> str | None:
+    def backend(self) -> str:
         # Gloo by itself is for every device type, and torch asks for a group of one.
-        return f"cpu:{backend_for('cpu')}" if self.device_type == "cpu" else None
+        return f"{self.device_type}:{backend_for(self.device_type)}"
 
     def setUpRank(self) -> None:
         self.patch(distributed, "_COMPILE_PG", None)  # the group that torch makes, and never forgets

@@ -18,9 +18,11 @@ from torch.utils._pytree import tree_map
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.releases import torch_at_least
+from harness.targets import Capability, needs
 from suites.dynamo.base import DdpRanksTestCase
 
 
+@needs(Capability.FUNCTIONAL)
 class TestCompiledCollectives(DdpRanksTestCase):
     """Two ranks; rank r holds the numbers 10 * r + 1, 10 * r + 2, ...
 

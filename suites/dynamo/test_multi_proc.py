@@ -129,7 +129,7 @@ class TestMultiProc(TrainingTestCase):
         for container, products in ((Layers, [2 + 3 + 3]), (nn.Sequential, [3, 3, 2])):
             with self.subTest(container.__name__):
                 torch._dynamo.reset()
-                model = container(Waved(64, 32), Waved(32, 16), Waved(16, 8))
+                model = container(Waved(64, 32), Waved(32, 16), Waved(16, 8)).to(self.device_type)
                 x = self.draw(self.world_size * 10, 64)
                 expected = learn(copy.deepcopy(model), x)
                 apply_activation_checkpointing(model, check_fn=lambda each: isinstance(each, nn.Linear))

@@ -150,7 +150,7 @@ class TestSplitFeatures(DdpCompileTestCase):
                 self.assertEqual(wrapped.grad, parameter.grad, name, rtol=1e-4, atol=1e-6)
             for optimizer in optimizers:
                 optimizer.step()
-                optimizer.zero_grad(set_to_none=False)
+                optimizer.zero_grad()
         self.assertEqual(counter.frame_count, 3)
 
     def test_compiled_flex_attention_full_model_ddp(self):

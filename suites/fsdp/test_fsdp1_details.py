@@ -188,9 +188,10 @@ class Fsdp1DetailsTest(FsdpTestCase):
 
         plain = Lookup().to(self.device)
         sharded = self.fsdp1(plain, mixed_precision=MixedPrecision(param_dtype=BF16))
-        index, mask = torch.tensor([0, 3, 1]), torch.tensor([True, False, True])
+        index = torch.tensor([0, 3, 1], device=self.device)
+        mask = torch.tensor([True, False, True], device=self.device)
         for dtype in (torch.float32, torch.float64, BF16):
-            output = sharded(index, scale=torch.ones(8, dtype=dtype), mask=mask[:, None])
+            output = sharded(index, scale=torch.ones(8, dtype=dtype, device=self.device), mask=mask[:, None])
             self.assertEqual((output.dtype, met[-1]), (BF16, (torch.int64, BF16, torch.bool)))
             self.assertEqual(output.float(), plain.table(index) * mask[:, None], **LOW)
 

@@ -127,7 +127,7 @@ class Fsdp1OptionsTest(FsdpTestCase):
 
     def test_mixed_precision(self):
         for param, reduce in ((BF16, None), (BF16, torch.float32), (None, BF16)):
-            model = ScaledNet()
+            model = ScaledNet().to(self.device)
             chosen = Options(param=param, reduce=reduce)
             alone = Alone(model, chosen, self.world_size)
             policy = MixedPrecision(param_dtype=param, reduce_dtype=reduce)

@@ -29,6 +29,7 @@ from torch.distributed.fsdp import (
 from torch.distributed.fsdp import FullyShardedDataParallel as FSDP
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
+from harness.targets import Capability, needs
 from suites.fsdp import reference
 from suites.fsdp.base import ROUNDED, FsdpTestCase, plain_name
 from suites.fsdp.models import Block, Net
@@ -291,6 +292,7 @@ class Fsdp1StatesTest(FsdpTestCase):
         again = FSDP.rekey_optim_state_dict(by_number, OptimStateKeyType.PARAM_NAME, self.plain)
         self.check_optimizer_state(again)
 
+    @needs(Capability.FUNCTIONAL)
     def test_on_a_mesh(self):
         """Shards are DTensors there, on the ranks of the mesh; flat ones are refused."""
         mesh = init_device_mesh(self.device_type, (self.world_size,))

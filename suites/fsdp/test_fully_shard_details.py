@@ -18,6 +18,7 @@ from torch.distributed.fsdp import MixedPrecisionPolicy
 from torch.profiler import ProfilerActivity, profile
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
+from harness.targets import Capability, needs
 from suites.fsdp import reference
 from suites.fsdp.base import ROUNDED
 from suites.fsdp.plain_copy import PlainCopyTestCase
@@ -54,6 +55,7 @@ class FullyShardDetailsTest(PlainCopyTestCase):
         self.assertEqual(product, 3 * torch.arange(1.0, 5.0, device=self.device))
         self.assertEqual((name, also), ("scaled", [None, 0.1, True]))
 
+    @needs(Capability.FUNCTIONAL)
     def test_state_that_was_taken_before_the_first_step(self):
         """It is the model's own memory, and has each step's numbers; also where rows cannot be cut evenly."""
         self.plain = nn.Sequential(nn.Linear(8, 7), nn.Tanh(), nn.Linear(7, 4)).to(self.device)
@@ -80,7 +82,7 @@ class FullyShardDetailsTest(PlainCopyTestCase):
 
     def test_classes_that_set_attributes_themselves(self):
         """Their setter is asked whenever parameters become whole or shards again."""
-        self.plain.head = Noting(8, 4)
+        self.plain.head = Noting(8, 4).to(self.device)
         model = self.made()
         for _ in range(2):
             model.head.set_names.clear()

@@ -85,6 +85,7 @@ class FullyShardMeshTest(PlainCopyTestCase):
             with self.subTest(step=step):
                 self.check_gradients(sharded)
 
+    @needs(Capability.FUNCTIONAL)
     def test_layers_that_are_cut_over_both_dimensions(self):
         """Tensor parallelism within pairs of ranks, FSDP2 over them: rows of a layer are cut twice."""
         mesh = init_device_mesh(self.device_type, (2, 2), mesh_dim_names=("data", "tensor"))

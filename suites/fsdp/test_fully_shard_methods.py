@@ -23,6 +23,7 @@ from torch.distributed.tensor import DTensor
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.releases import torch_at_least
+from harness.targets import Capability, needs
 from suites.fsdp import reference
 from suites.fsdp.base import ROUNDED
 from suites.fsdp.models import Block, Net
@@ -167,6 +168,7 @@ class FullyShardMethodsTest(PlainCopyTestCase):
             del module.spare
         self.check_gradients(model)
 
+    @needs(Capability.FUNCTIONAL)
     def test_state(self):
         """A state holds shards; what is loaded counts in the next forward, and it does not in the other."""
         model, other = self.made(), self.fsdp2(Net(), Block)

@@ -73,7 +73,9 @@ class FullyShardOptionsTest(FsdpTestCase):
         # By foreach, the default on accelerators, torch takes no plain parameter beside DTensors.
         optimizer = torch.optim.SGD(sharded.parameters(), lr=0.1, foreach=False)
         for number in range(2):
-            tolerance = LOW if BF16 in (chosen.param, chosen.reduce) and number else ROUNDED
+            # The one process is on the CPU, whose products are rounded in another order.
+            low = BF16 in (chosen.param, chosen.reduce) and (number or self.device.type != "cpu")
+            tolerance = LOW if low else ROUNDED
             optimizer.zero_grad(set_to_none=not chosen.keeps)
             batches = self.batches(chosen.batches)
             self.step(sharded, chosen, batches[self.rank])

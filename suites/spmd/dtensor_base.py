@@ -28,6 +28,7 @@ from harness import (
     map_local_for_rank,
 )
 from harness.ranks.local import rank as local
+from harness.targets import Capability, needs
 from suites.spmd.sharding_model import Array, Pieces, cut
 
 RANKS = 4
@@ -55,7 +56,8 @@ def in_rank_modes(scope: dict[str, Any], *bodies: type, modes: Iterable[str] = U
         base, of_mode = MODES[mode]
         name = f"{body.__name__}{mode}Test"
         own = {"__module__": body.__module__, "__qualname__": name, "__doc__": body.__doc__}
-        scope[name] = type(name, (body, base), {**own, **of_mode, "world_size": RANKS})
+        case = type(name, (body, base), {**own, **of_mode, "world_size": RANKS})
+        scope[name] = case if "device_type" in of_mode else needs(Capability.FUNCTIONAL)(case)
 
 
 def thinned(combinations: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:

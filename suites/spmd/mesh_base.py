@@ -25,6 +25,7 @@ from harness import DTensorContinuousTestBase
 from harness.cases import defaults
 from harness.graphs import collectives, insert_waits, unwaited
 from harness.graphs.collective_waits import waits
+from harness.targets import Capability, needs
 from suites.spmd.mesh_programs import Arrays, Axis, Program
 
 #: What is added to the inputs that a program is traced on, and to those that it then runs on: recorded values
@@ -32,6 +33,7 @@ from suites.spmd.mesh_programs import Arrays, Axis, Program
 TRACED_ON, RUN_ON = 1.0, (0.0, 5.0)
 
 
+@needs(Capability.FUNCTIONAL)
 class MeshTestCase(DTensorContinuousTestBase):
     """A test of collectives over the dimensions of ``layout``, the global ranks of a mesh."""
 

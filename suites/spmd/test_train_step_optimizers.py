@@ -116,6 +116,8 @@ class OptimizersTest(TrainStepTestCase):
 
     @parametrize("name, kind, options, tolerance", list(variants()))
     def test(self, name, kind, options, tolerance):
+        if (name, label(kind), self.device_type) == ("Adagrad", "fused", "cuda"):
+            self.skipTest("CUDA has no fused Adagrad")
         for each in options:
             with self.subTest(**each):
                 compiled = self.check_beside_ddp(

@@ -46,6 +46,7 @@ TARGET = Target(
         Capability.COALESCED_TENSORS,
         Capability.UNEVEN_LISTS,
         Capability.STACKED_OUTPUTS,
+        Capability.FUNCTIONAL,
     },
     ranks_per_device=16,
 )

@@ -55,6 +55,7 @@ TARGET = Target(
             Capability.BARRIER,
             Capability.TIMEOUTS,
             Capability.SEQUENCE_NUMBERS,
+            Capability.FUNCTIONAL,
             Capability.DDP,
             Capability.FSDP1,
             Capability.INDUCTOR,

@@ -95,6 +95,11 @@ class TargetTest(unittest.TestCase):
         for count, ranks in ((1, 2), (4, 4)):
             with self.subTest(count), self.target("xpu", count, ranks_per_device=8):
                 self.assertEqual(defaults.rank_per_accelerator(), ranks)
+                self.assertEqual(defaults.most_ranks(), 8 * count)
+        with self.target("xpu", 3):
+            self.assertEqual(defaults.most_ranks(), 3)
+        with self.target("cpu", 1):
+            self.assertEqual(defaults.most_ranks(), 0)
 
     def test_device_of_a_rank(self) -> None:
         """The target's devices or the machine's in turn; the CPU where a test is on it, whatever is there."""

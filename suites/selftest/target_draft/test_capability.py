@@ -23,7 +23,7 @@ NOTHING = (
 # These compare nothing but whether the call comes back, need ranks, or start the profiler in this process.
 WITHOUT_RESULT = {
     *(*NOT_TRIED, Capability.BARRIER, Capability.MONITORED_BARRIER, Capability.COALESCING),
-    *(Capability.DDP, Capability.BUILTIN_COMM_HOOKS, Capability.PROFILING),
+    *(Capability.FUNCTIONAL, Capability.DDP, Capability.BUILTIN_COMM_HOOKS, Capability.PROFILING),
 }
 
 
