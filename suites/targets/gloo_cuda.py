@@ -6,8 +6,8 @@
 
 gloo copies to the memory of the CPU and back. What it takes was tried out with torch 2.11 on an H100
 (``torch-harness target new gloo --device cuda``): no calls on lists of tensors, and no messages, whose
-buffers it reads as if they were the CPU's, which ends the process. Compiled DDP, FSDP1 and inductor are
-declared by what torch says of them: **they have not run**.
+buffers it reads as if they were the CPU's, which ends the process. So does the all_gather of functional
+collectives, which is such a call on lists: DTensors cannot be put together. All suites have run there.
 """
 
 from __future__ import annotations

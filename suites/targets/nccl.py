@@ -1,4 +1,6 @@
-"""NCCL on CUDA devices, as its documentation and torch's say what it can do. **It has not run.**
+"""NCCL on CUDA devices, as its documentation and torch's say what it can do.
+
+It has run on one H100 with torch 2.11, and so only what one rank can show.
 
 ::
 
