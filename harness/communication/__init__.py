@@ -7,10 +7,12 @@ asks functions of values. Where to change what:
     in a rank
       taps                which functions of torch are wrapped, and operator_taps, layout_taps, store_taps,
                           python_groups, tap_state
-      arguments           what is read of a call's arguments, and signatures what is noted, reduce_operations
-      recorder            numbers, waits and lines of calls, and user_lines, python_threads
+      arguments           what is read of a call's arguments, and signatures what is noted, reduce_operations;
+                          call_keys: no more than it takes to know a call that was made before
+      recorder            numbers, waits and lines of calls, and user_lines, python_threads; other_calls:
+                          what is no call on a group
       known_groups        which group a call is on, and where that was made
-      pending             what a rank can see wrong in its own memory
+      pending_calls       what a rank can see wrong in its own memory, and memory_use
       call_log            how calls are laid out in memory
       history             what a test may ask of its own rank's calls, and expected what it may demand of them
     for all ranks, pure

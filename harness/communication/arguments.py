@@ -7,13 +7,12 @@ ranks compare.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from harness.communication.reduce_operations import last, number_in, number_of
+from harness.communication.reduce_operations import number_of
 from harness.communication_call import Kind
 
 # The public name of each operation, by ProcessGroup's method. torch 2.13's Python code calls methods with
@@ -66,7 +65,7 @@ FUNCTIONAL = {
 KINDS = {"send": Kind.SEND, "recv": Kind.RECEIVE}
 # Collectives that write their results to their inputs.
 IN_PLACE = frozenset({"all_reduce", "all_reduce_coalesced", "reduce", "broadcast"})
-_WITHOUT_TENSORS = frozenset({"barrier", "monitored_barrier"})
+WITHOUT_TENSORS = frozenset({"barrier", "monitored_barrier"})
 REDUCING = frozenset(
     {"all_reduce", "all_reduce_coalesced", "reduce", "reduce_scatter"}
     | {"reduce_scatter_tensor", "reduce_scatter_tensor_coalesced"}
@@ -101,7 +100,7 @@ def of_method(operation: str, method: str, args: Sequence[Any], kwargs: Mapping[
         options = plain.pop()
     own_work = bool(getattr(options, "asyncOp", False))
     reduce_op, root = getattr(options, "reduceOp", None), getattr(options, "rootRank", None)
-    if operation in _WITHOUT_TENSORS:
+    if operation in WITHOUT_TENSORS:
         given = plain[0] if plain else kwargs.get("timeout")
         timeout = given if operation == "monitored_barrier" else getattr(options, "timeout", None)
         return Arguments(own_work=own_work, timeout_s=_seconds(timeout))
@@ -137,7 +136,7 @@ def of_operator(operation: str, given: Mapping[str, Any]) -> Arguments:
     outputs = next((given[name] for name in _OUTPUTS if name in given), ())
     milliseconds = given.get("timeout", -1)
     return Arguments(
-        () if operation in _WITHOUT_TENSORS else _flat(inputs),
+        () if operation in WITHOUT_TENSORS else _flat(inputs),
         _flat(outputs),
         given.get("reduce_op"),
         given.get("root_rank", given.get("src") if operation == "broadcast" else None),
@@ -180,12 +179,13 @@ def tensors_in(given: Sequence[Any]) -> list[Any]:
                 found.append(each[0])
             else:
                 found += tensors_in(each)
-        elif known.get(kind) or _is_tensor(kind):
+        elif known.get(kind) or is_tensor(kind):
             found.append(each)
     return found
 
 
-def _is_tensor(kind: type) -> bool:
+def is_tensor(kind: type) -> bool:
+    """Whether objects of a type are tensors."""
     known = _TENSORS.get(kind)
     return known if known is not None else _TENSORS.setdefault(kind, hasattr(kind, "shape"))
 
@@ -197,111 +197,6 @@ def are_real(arguments: Arguments) -> bool:
     """Whether a call is given tensors with data, and is not merely traced with stand-ins for them."""
     tensors = (*arguments.inputs, *arguments.outputs)
     return not any(t.is_meta or type(t).__name__ == "FakeTensor" for t in tensors)
-
-
-_Key = Callable[[tuple[Any, ...], dict[str, Any]], tuple[tuple[Hashable, ...], bool]]
-
-
-def quick_key(operation: str) -> _Key:
-    """A function that reads the arguments of a method no further than it needs to tell calls apart.
-
-    It returns a key, which two calls have in common only if they are of the same operation and are given the
-    same, and whether the caller gets a work handle that it has to wait for.
-    """
-    other = _any_key(operation)
-    if operation == "all_reduce":
-        return _all_reduce_key(other)
-    if operation in _OPTIONS_OF_PAIRS:
-        return _pair_key(operation, other)
-    return other
-
-
-# Operations that most often are given an output, an input and options, by the name of the latter.
-_OPTIONS_OF_PAIRS = {
-    "all_gather_into_tensor": "AllgatherOptions",
-    "reduce_scatter_tensor": "ReduceScatterOptions",
-}
-
-
-def _all_reduce_key(other: _Key) -> _Key:
-    """The key of the most frequent call, read in half the time."""
-    plain: Any = sys.modules["torch.distributed"].AllreduceOptions
-
-    def key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Hashable, ...], bool]:
-        if len(args) != 2 or type(args[1]) is not plain or len(args[0]) != 1:
-            return other(args, kwargs)
-        ((tensor,), options) = args
-        of, number = last.given  # as in number_in, without the price of another call
-        if of is not options:
-            number = number_in(options)
-        told: Any = ("all_reduce", tensor.dtype, tensor.shape, type(tensor), number)
-        return told, options.asyncOp
-
-    return key
-
-
-def _pair_key(operation: str, other: _Key) -> _Key:
-    """The key of a call with one output and one input, read in less time."""
-    plain: Any = getattr(sys.modules["torch._C._distributed_c10d"], _OPTIONS_OF_PAIRS[operation])
-    tensor: Any = sys.modules["torch"].Tensor
-    reduces = operation in REDUCING
-
-    def key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Hashable, ...], bool]:
-        if len(args) != 3 or type(args[2]) is not plain:
-            return other(args, kwargs)
-        output, given, options = args
-        if type(output) is not tensor or type(given) is not tensor:
-            return other(args, kwargs)
-        number = number_in(options) if reduces else 0
-        told = (operation, output.dtype, output.shape, given.dtype, given.shape, number)
-        return told, options.asyncOp
-
-    return key
-
-
-def _any_key(operation: str) -> _Key:
-    reduces, rooted, timed = operation in REDUCING, operation in ROOTED, operation in _WITHOUT_TENSORS
-    message = operation in KINDS
-
-    def key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Hashable, ...], bool]:
-        found: list[Hashable] = [operation]
-        own_work = message
-        for given in (*args, *kwargs.values()) if kwargs else args:
-            kind = type(given)
-            if kind is list or kind is tuple:
-                _add_tensors(found, given)
-            elif kind in _PLAIN:
-                found.append(given)
-            elif _is_tensor(kind):
-                found.append((given.dtype, given.shape, kind))
-            else:  # the options, or an operation in their place
-                own_work = getattr(given, "asyncOp", own_work)
-                if reduces:
-                    found.append(number_in(given))
-                elif rooted:
-                    found.append(getattr(given, "rootRank", None))
-                elif timed:
-                    found.append(getattr(given, "timeout", None))
-                if reduces and rooted:
-                    found.append(getattr(given, "rootRank", None))
-        return tuple(found), own_work
-
-    return key
-
-
-_PLAIN = frozenset({int, bool, str, timedelta, type(None)})
-
-
-def _add_tensors(found: list[Hashable], given: Sequence[Any]) -> None:
-    found.append(len(given))
-    for each in given:
-        kind = type(each)
-        if kind is list or kind is tuple:
-            _add_tensors(found, each)
-        elif kind is int:
-            found.append(each)
-        else:
-            found.append((each.dtype, each.shape, kind))
 
 
 def key_of(operation: str, arguments: Arguments) -> tuple[Any, ...]:

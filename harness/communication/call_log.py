@@ -32,21 +32,20 @@ from harness.communication.log_entries import (
 from harness.communication_call import Call, Signature, to_json
 from harness.field_checks import LARGEST_S
 
-# Calls begun, later changes to them, start of the test on the monotonic clock (0.0: not begun), bytes of
-# texts.
+# Calls begun, when one of them last changed, start of the test on the monotonic clock (0.0: not begun), bytes
+# of texts. The second is a time as well, but only ever compared, bit by bit.
 _HEAD = Struct("=QQdQ")
 # Offsets of signature and place among the texts; sequence, number; flags, threads; offset of the group;
 # start, wait, end (0.0: not yet) on the monotonic clock. Times and the numbers of the head are at multiples
-# of 8 bytes, so that the memory can be seen as an array of them, in which a number is set in half the time
-# that a Struct needs.
+# of 8 bytes: in an array of these a number is set in half the time that a Struct needs.
 _ENTRY = Struct("=IIIIHHIddd")
 _SIZE = _ENTRY.size
 _pack = _ENTRY.pack_into
-_COUNT, _CHANGES, _BEGAN, _TEXT_BYTES = range(4)  # of the head, as indices of that array
+_COUNT, _CHANGED, _BEGAN, _TEXT_BYTES = range(4)  # of the head, as indices of that array
 _WAIT, _END = (_SIZE - 16) // 8, (_SIZE - 8) // 8
 _FLAGS_AT, _FLAGS = 16, Struct("=H")
-# Behind the head and the next two: when the test ended on the monotonic clock (0.0: it has not), and the
-# offset of its name among the texts. As indices of those arrays.
+# Behind the head and the next two, as indices of those arrays: when the test ended on the monotonic clock
+# (0.0: it has not), and the offset of its name among the texts.
 _ENDED, _NAME = 6, 7
 # In the copy of a log of a rank on another host, behind the head: when that host last looked at the rank's
 # process, on this host's monotonic clock (0.0: never), and what it saw, as a sum of the next three.
@@ -54,11 +53,11 @@ _OBSERVED = Struct("=dI")
 _OBSERVED_AT = _HEAD.size
 _CAN_MOVE, _HELPED, _STOPPED = 1, 2, 4
 _FIRST = 64
+_DOUBLES, _FIRST_END = _SIZE // 8, _FIRST // 8 + _END  # an entry's size and the first end, in that array
 ENTRIES = 1024
 _TEXTS = _FIRST + ENTRIES * _ENTRY.size
 LOG_BYTES = 256 * 1024
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
-
 
 # What the names of memory files begin with. A person who looks at a run finds the logs by it (harness/look).
 FILE_NAME = "harness-calls"
@@ -86,7 +85,6 @@ class CallLog:
         self._numbers = memoryview(memory).cast("Q")
         self._times = memoryview(memory).cast("d")
         self._count = 0
-        self._changes = 0
         self._used = LENGTH.size  # offset 0 is NO_TEXT
         self._known: dict[str | Signature, int] = {}
         self.edition = 0  # a number of ``text`` holds in the same edition
@@ -101,7 +99,6 @@ class CallLog:
         _HEAD.pack_into(self._memory, 0, 0, 0, 0.0, self._used)
         self._times[_ENDED] = 0.0
         self._numbers[_NAME] = NO_TEXT
-        self._changes = 0
 
     @property
     def count(self) -> int:
@@ -143,7 +140,7 @@ class CallLog:
         signature: int,
         place: int,
         sequence: int,
-        number: int = 0,
+        number: int = 1,
         threads: int = 1,
         waits: bool = False,
         flags: int = 0,
@@ -155,54 +152,37 @@ class CallLog:
         needs no ``group``. ``waits``: the rank waits for it at once. ``flags``: any of ``OWN_WORK``,
         ``UNSEEN``, ``BY_LIBRARY``.
         """
-        token = self._count
-        now = monotonic()
+        token, now = self._count, monotonic()
+        at = token % ENTRIES * _SIZE + _FIRST
         waiting = now if waits else 0.0
-        at = _FIRST + (token % ENTRIES) * _SIZE
-        _pack(
-            self._memory,
-            at,
-            signature,
-            place,
-            sequence,
-            number or sequence,
-            flags,
-            threads,
-            group,
-            now,
-            waiting,
-            0.0,
-        )
+        _pack(self._memory, at, signature, place, sequence, number, flags, threads, group, now, waiting, 0.0)
         self._count = self._numbers[_COUNT] = token + 1
         return token
 
-    def wait(self, *tokens: int, bounded: bool = False) -> None:
-        """Records that the rank begins to wait for a call, or for several at one moment.
+    def wait(self, token: int, bounded: bool = False, now: float = 0.0) -> None:
+        """Records that the rank begins to wait for a call, at the moment ``now`` (0.0: this one).
 
         ``bounded``: with a timeout of the wait's own.
         """
-        now = monotonic()
-        for token in tokens:
+        if token >= 0 and self._count - token <= ENTRIES:
             if bounded:
                 self._add_flag(token, BOUNDED)
-            if token >= 0 and self._count - token <= ENTRIES:
-                at = (_FIRST + (token % ENTRIES) * _SIZE) // 8
-                self._times[at + _WAIT] = now
-                self._times[at + _END] = 0.0  # it may have counted as over: nobody was known to wait for it
-                self._changes = self._numbers[_CHANGES] = self._changes + 1
+            times, end = self._times, token % ENTRIES * _DOUBLES + _FIRST_END
+            times[end - 1] = times[_CHANGED] = now or monotonic()
+            times[end] = 0.0  # it may have counted as over: nobody was known to wait for it
 
     def gave_up(self, token: int) -> None:
         """Records that a wait for a call has timed out, and that the call goes on."""
         if token >= 0 and self._count - token <= ENTRIES:
             self._set_flags(token, lambda flags: flags & ~BOUNDED)
-            self._times[(_FIRST + (token % ENTRIES) * _SIZE) // 8 + _WAIT] = 0.0
-            self._changes = self._numbers[_CHANGES] = self._changes + 1
+            self._times[token % ENTRIES * _DOUBLES + _FIRST_END - 1] = 0.0
+            self._times[_CHANGED] = monotonic()
 
     def end(self, token: int) -> None:
         """Records that a call has ended."""
         if token >= 0 and self._count - token <= ENTRIES:  # else the ring has dropped it since
-            self._times[(_FIRST + (token % ENTRIES) * _SIZE) // 8 + _END] = monotonic()
-            self._changes = self._numbers[_CHANGES] = self._changes + 1
+            times = self._times
+            times[token % ENTRIES * _DOUBLES + _FIRST_END] = times[_CHANGED] = monotonic()
 
     def raised(self, token: int, *, refused: bool = False) -> None:
         """Records that a call has ended by an exception; ``refused``: before it communicated."""
@@ -232,7 +212,10 @@ def _at(token: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The head of a rank's log; between two equal ones the rank began and ended nothing."""
+    """The head of a rank's log; between two equal ones the rank began and ended nothing.
+
+    ``changes`` grows with each change to a call that had begun.
+    """
 
     count: int = 0
     changes: int = 0

@@ -15,34 +15,34 @@ from harness.communication.call_log import ENTRIES
 
 
 class GivenFutures:
-    """Tokens of the log by work handle, future and futures made of those, none of which is kept alive."""
+    """Tokens of the log by work handle, future and futures made of those, none of which is kept alive.
+
+    ``tokens_of`` is empty where there are none: whoever waits asks that first.
+    """
 
     def __init__(self) -> None:
-        self._tokens: dict[int, tuple[weakref.ref[Any], tuple[int, ...]]] = {}
+        self.tokens_of: dict[int, tuple[weakref.ref[Any], tuple[int, ...]]] = {}
 
     def add(self, tokens: Iterable[int], *objects: Any) -> None:
         """Takes what stands for calls: a work handle and its future, or one that was made of some."""
-        if len(self._tokens) >= 4 * ENTRIES:
-            self._tokens.clear()  # the ring has dropped their entries long ago
+        if len(self.tokens_of) >= 4 * ENTRIES:
+            self.tokens_of.clear()  # the ring has dropped their entries long ago
         calls = tuple(dict.fromkeys(tokens))
         for each in objects if calls else ():
-            self._tokens[id(each)] = (weakref.ref(each), calls)
+            self.tokens_of[id(each)] = (weakref.ref(each), calls)
 
     def tokens(self, waited: object) -> tuple[int, ...]:
         """The calls of a future or a work handle; () for another one."""
-        found = self._tokens.get(id(waited))
+        found = self.tokens_of.get(id(waited))
         return found[1] if found is not None and found[0]() is waited else ()
 
     def pop(self, waited: object) -> tuple[int, ...]:
         """The same, which are over."""
         tokens = self.tokens(waited)
         if tokens:
-            del self._tokens[id(waited)]
+            del self.tokens_of[id(waited)]
         return tokens
 
     def clear(self) -> None:
         """Forgets all calls."""
-        self._tokens.clear()
-
-    def __bool__(self) -> bool:
-        return bool(self._tokens)
+        self.tokens_of.clear()

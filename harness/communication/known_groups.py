@@ -18,9 +18,13 @@ _DEFAULT = "default_pg"
 
 
 class KnownGroup:
-    """What is known of a process group, and how many calls it has had."""
+    """What is known of a process group, and how many calls it has had: by the backend's count, ``sequence``.
 
-    __slots__ = ("generation", "known", "number", "object_call", "of", "sequence", "text", "told")
+    Less ``parts`` that is the user's count: an object collective is several calls of the backend. The last
+    such call was ``object_call``, a part of which was the backend's call number ``part_at``.
+    """
+
+    __slots__ = ("generation", "known", "object_call", "of", "part_at", "parts", "sequence", "text", "told")
 
     def __init__(self, of: weakref.ref[Any], told: str, text: int, generation: int, *, known: bool) -> None:
         self.of = of
@@ -29,8 +33,9 @@ class KnownGroup:
         self.generation = generation
         self.known = known  # whether torch knows its members already
         self.sequence = 0
-        self.number = 0
-        self.object_call: ObjectCall | None = None  # around the last call
+        self.parts = 0
+        self.object_call: ObjectCall | None = None
+        self.part_at = 0
 
 
 class KnownGroups:
@@ -64,11 +69,16 @@ class KnownGroups:
         if known is None or known.of() is not group or not known.known:
             fresh = self._fresh(group, name)
             if known is not None and known.told == fresh.told:  # another object for the same group
-                fresh.sequence, fresh.number = known.sequence, known.number
+                fresh.sequence, fresh.parts = known.sequence, known.parts
             known = self._by_name[name] = fresh
         if known.known:  # else it is being made, and torch does not know it yet
             self.by_object[id(group)] = known
         return known
+
+    def _ref(self, group: Any) -> weakref.ref[Any]:
+        """A reference to a group; its address, which others may get, stands for nothing when it ends."""
+        address, known = id(group), self.by_object
+        return weakref.ref(group, lambda _: known.pop(address, None))
 
     def make(
         self, name: str, members: tuple[int, ...], line: str, *, default: bool, timeout_s: float | None
@@ -108,7 +118,7 @@ class KnownGroups:
             backend=_backend_name(group),
             description=_description(group),
         )
-        return KnownGroup(weakref.ref(group), told, self._write(told), generation, known=bool(members))
+        return KnownGroup(self._ref(group), told, self._write(told), generation, known=bool(members))
 
 
 def _group_name(group: Any) -> str:

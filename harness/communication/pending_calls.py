@@ -7,14 +7,13 @@ written); or two calls under way use the same memory, and one of them writes it.
 
 from __future__ import annotations
 
-import functools
 import inspect
 import operator
-from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from harness.communication.arguments import Arguments
+from harness.communication.memory_use import Extent, Used, UsedMemory, extents, strided
 from harness.communication.reduce_operations import name_of
 
 # Calls that are watched at a time; each keeps its tensors alive until it is waited for.
@@ -24,46 +23,29 @@ _version_of = operator.attrgetter("_version")
 _WRITES_INPUTS = frozenset({"all_reduce", "all_reduce_coalesced", "reduce", "broadcast", "recv"})
 
 
-class MemoryUse(NamedTuple):
-    """The bytes of a tensor that a call uses, from address ``start`` to ``end``."""
-
-    start: int
-    end: int
-    writes: bool
-
-    def collides(self, other: MemoryUse) -> bool:
-        """Whether both are of the same bytes, and one of them writes there."""
-        return self.start < other.end and other.start < self.end and (self.writes or other.writes)
-
-
 class _Pending(NamedTuple):
-    """A call under way; ``versions`` are those that its ``tensors`` had at the start, [] for none."""
+    """A call under way; ``versions`` are those that the tensors had at the start, [] for none."""
 
     operation: str
     place: str
+    used: Used
     arguments: Callable[..., Arguments]
     given: tuple[Any, ...]
     work: Any
-    tensors: Sequence[Any]
     versions: Sequence[int]
 
     @property
     def name(self) -> str:
         """The operation, and where it was called."""
-        return f"{self.operation} ({self.place})" if self.place else self.operation
-
-    def uses(self) -> tuple[MemoryUse, ...]:
-        """The memory that the call uses."""
-        arguments = self.arguments(*self.given)
-        inputs = uses(arguments.inputs, writes=self.operation in _WRITES_INPUTS)
-        return (*inputs, *uses(arguments.outputs, writes=True))
+        return _name(self.operation, self.place)
 
     def rewritten(self) -> bool:
         """Whether one of the tensors that were written since the start is an input, and no mere part.
 
         All views of one storage have one version, so it says nothing of a tensor that is only a part.
         """
-        changed = [t for t, before in zip(self.tensors, self.versions, strict=True) if t._version != before]
+        tensors = self.used[0]
+        changed = [t for t, before in zip(tensors, self.versions, strict=True) if t._version != before]
         arguments = self.arguments(*self.given)
         if touches_versions(self.operation, arguments):
             return False
@@ -80,85 +62,72 @@ class PendingCalls:
     def __init__(self) -> None:
         self.calls: dict[int, _Pending] = {}  # by id of the work handle
         self._alone: _Pending | None = None  # which is in no other's way: its memory is not looked at yet
-        self._memory = _Memory()  # of all others
-        self._uses: dict[int, Sequence[MemoryUse]] = {}  # of those that have met another one's memory
+        self._memory = UsedMemory()  # of all others
 
     def clear(self) -> None:
         """Forgets all calls."""
         self.calls.clear()
-        self._uses.clear()
         self._alone = None
-        self._memory = _Memory()
+        self._memory = UsedMemory()
 
     def began(
         self,
         operation: str,
         place: str,
-        tensors: Sequence[Any],
+        used: Used,
         arguments: Callable[..., Arguments],
         given: tuple[Any, ...],
         work: Any,
     ) -> Sequence[str]:
-        """Watches a call that is given ``tensors``, and in what order ``arguments(*given)`` says if need be.
+        """Watches a call that has begun; ``arguments(*given)`` says what each of its tensors is to it.
 
         Returns a line for each call under way on whose memory it writes, or the reverse.
         """
         try:
-            versions = list(map(_version_of, tensors))
+            versions = list(map(_version_of, used[0]))
         except RuntimeError:  # tensors of inference mode have none
             versions = []
-        call = _make(_Pending, (operation, place, arguments, given, work, tensors, versions))
+        call = _make(_Pending, (operation, place, used, arguments, given, work, versions))
         pending = self.calls
-        found: Sequence[str] = ()
         if not pending:
-            self._alone = call
-        else:
-            mine = extents(tensors)
-            found = self._overlaps(call, mine)
-            if len(pending) < MOST:
-                self._memory.add(id(work), mine)
+            self._alone = pending[id(work)] = call
+            return ()
+        written, read = _extents(used)
+        found = self._overlaps(_name(operation, place), written, read)
         if len(pending) < MOST:
+            self._memory.add(id(work), written, read)
             pending[id(work)] = call
         return found
 
-    def meets(
-        self, operation: str, place: str, arguments: Callable[..., Arguments], given: tuple[Any, ...]
-    ) -> Sequence[str]:
+    def meets(self, operation: str, place: str, used: Used) -> Sequence[str]:
         """Compares a call that is about to begin, and for which the rank waits at once, with those under way.
 
         Returns a line for each of these on whose memory it writes, or the reverse.
         """
-        told = arguments(*given)
-        call = _Pending(operation, place, arguments, given, None, (), ())
-        return self._overlaps(call, extents((*told.inputs, *told.outputs)))
+        return self._overlaps(_name(operation, place), *_extents(used))
 
-    def _overlaps(self, call: _Pending, mine: Sequence[Extent]) -> Sequence[str]:
-        """A line for each call under way of whose memory one writes bytes that the other uses.
-
-        What a call does with its memory is asked only where another one is in the same place.
-        """
+    def _overlaps(self, name: str, written: Sequence[Extent], read: Sequence[Extent]) -> Sequence[str]:
+        """A line for each call under way of whose memory one writes bytes that the other uses."""
         if self._alone is not None:
-            self._memory.add(id(self._alone.work), extents(self._alone.tensors))
+            self._memory.add(id(self._alone.work), *_extents(self._alone.used))
             self._alone = None
-        near = self._memory.collisions(mine)
+        near = self._memory.collisions(written, read)
         if not near:
             return ()
-        used = call.uses()
-        others = [each for each in self.calls.values() if id(each.work) in near and self._meet(used, each)]
-        return [_overlap_text(call, each) for each in others if not _is_completed(each.work)]
-
-    def _meet(self, used: Sequence[MemoryUse], other: _Pending) -> bool:
-        theirs = self._uses.get(id(other.work))
-        if theirs is None:
-            theirs = self._uses[id(other.work)] = other.uses()
-        return any(one.collides(another) for one in used for another in theirs)
+        others = [call for key, call in self.calls.items() if key in near]
+        return [
+            f"{name} uses memory of {other.name}, which is under way"
+            for other in others
+            if not _is_completed(other.work)
+        ]
 
     def waited(self, work: Any) -> Sequence[str]:
         """Ends the watch of a call; returns a line where one of its inputs was written meanwhile."""
         call = self._ended(work)
-        if call is None or not call.versions or list(map(_version_of, call.tensors)) == call.versions:
+        if call is None:
             return ()
-        if not call.rewritten():
+        _, _, (tensors, _), _, _, _, versions = call
+        if not versions or list(map(_version_of, tensors)) == versions or not call.rewritten():
             return ()
         return [f"a tensor of {call.name} was written before the wait for it"]
 
@@ -173,48 +142,17 @@ class PendingCalls:
                 self._alone = None
             else:
                 self._memory.remove(id(work))
-                self._uses.pop(id(work), None)
         return call
 
 
-# From which address to which bytes are, between which may be gaps.
-Extent = tuple[int, int]
+def _name(operation: str, place: str) -> str:
+    return f"{operation} ({place})" if place else operation
 
 
-class _Memory:
-    """Where the memory of calls is, by addresses: a call is compared with its neighbours alone."""
-
-    def __init__(self) -> None:
-        self._of: dict[int, Sequence[Extent]] = {}  # by id of the work handle
-        self._sorted: list[tuple[int, int, int]] = []
-        self._longest = 0  # in bytes: nothing that begins further below an address reaches it
-
-    def add(self, work: int, used: Sequence[Extent]) -> None:
-        """Adds where the memory of a work handle's call is, in place of where that was before."""
-        self.remove(work)
-        self._of[work] = used
-        for start, end in used:
-            insort(self._sorted, (start, end, work))
-            if end - start > self._longest:
-                self._longest = end - start
-
-    def remove(self, work: int) -> None:
-        """Removes the memory of a call, if it is here."""
-        for start, end in self._of.pop(work, ()):
-            del self._sorted[bisect_left(self._sorted, (start, end, work))]
-        if not self._sorted:
-            self._longest = 0
-
-    def collisions(self, used: Iterable[Extent]) -> set[int]:
-        """The ids of work handles whose calls have memory between the same addresses."""
-        among, longest = self._sorted, self._longest
-        found: set[int] = set()
-        for start, end in used:
-            at = bisect_left(among, (start - longest,))
-            for _, theirs, work in among[at : bisect_left(among, (end,))]:
-                if theirs > start:
-                    found.add(work)
-        return found
+def _extents(used: Used) -> tuple[Sequence[Extent], Sequence[Extent]]:
+    """The memory that a call writes, and the one that it only reads."""
+    tensors, written = used
+    return extents(tensors[:written]), extents(tensors[written:])
 
 
 def touches_versions(operation: str, arguments: Arguments) -> bool:
@@ -228,38 +166,6 @@ def touches_versions(operation: str, arguments: Arguments) -> bool:
     return operation == "all_reduce_coalesced" or name_of(arguments.reduce_op) in ("AVG", "PREMUL_SUM")
 
 
-def extents(tensors: Sequence[Any]) -> list[Extent]:
-    """Where the memory of tensors is."""
-    found, strided = [], _strided()
-    for tensor in tensors:
-        if tensor.layout == strided and (length := tensor.nbytes):
-            start = tensor.data_ptr()
-            if not tensor.is_contiguous():
-                length = _reached(tensor) * tensor.element_size()
-            found.append((start, start + length))
-    return found
-
-
-def _reached(tensor: Any) -> int:
-    """How many elements lie between the first and the last one of a tensor, both included."""
-    by_dimension = zip(tensor.shape, tensor.stride(), strict=True)
-    return 1 + sum(int((size - 1) * stride) for size, stride in by_dimension)
-
-
-def uses(tensors: Sequence[Any], *, writes: bool) -> Iterator[MemoryUse]:
-    """The memory of tensors that have theirs without gaps, which a call reads or ``writes``."""
-    for tensor in tensors:
-        if tensor.layout != _strided() or not tensor.numel():
-            continue
-        start, elements = tensor.data_ptr(), tensor.numel()
-        if not tensor.is_contiguous():
-            reached = _reached(tensor)
-            if reached > elements:
-                continue  # with gaps, in which another tensor may be
-            elements = reached
-        yield MemoryUse(start, start + elements * tensor.element_size(), writes)
-
-
 def _is_completed(work: Any) -> bool:
     """Asks the work handle, without recording that it was asked."""
     return bool(inspect.unwrap(type(work).is_completed)(work))
@@ -267,15 +173,4 @@ def _is_completed(work: Any) -> bool:
 
 def _is_whole(tensor: Any) -> bool:
     """Whether a tensor is all of its storage."""
-    return tensor.layout == _strided() and bool(tensor.nbytes == tensor.untyped_storage().nbytes())
-
-
-@functools.cache
-def _strided() -> Any:
-    import torch
-
-    return torch.strided
-
-
-def _overlap_text(call: _Pending, other: _Pending) -> str:
-    return f"{call.name} uses memory of {other.name}, which is under way"
+    return tensor.layout is strided() and bool(tensor.nbytes == tensor.untyped_storage().nbytes())

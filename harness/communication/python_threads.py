@@ -8,15 +8,16 @@ from concurrent.futures import thread as executors
 from types import FrameType
 from typing import Any
 
-_live: dict[int, Any] = threading._active  # type: ignore[attr-defined]  # its length can be read without a lock
+# All threads: its length can be read without a lock.
+LIVE: dict[int, Any] = threading._active  # type: ignore[attr-defined]  # private, but there in each Python
 
 
 def count() -> int:
     """The number of threads, without bystanders such as those that the compiler starts."""
-    if len(_live) == 1:
+    if len(LIVE) == 1:
         return 1
     frames = sys._current_frames()
-    found = sum(not _is_bystander(t, frames.get(t.ident or 0)) for t in list(_live.values()))
+    found = sum(not _is_bystander(t, frames.get(t.ident or 0)) for t in list(LIVE.values()))
     frames.clear()  # it has this frame too, and what its callers hold would live until the next collection
     return found
 

@@ -7,10 +7,10 @@ is the same as before is looked up.
 
 from __future__ import annotations
 
-import functools
 import re
 import sys
 from collections.abc import Callable, Hashable, Iterable
+from time import monotonic  # by name, as in the log
 from typing import Any
 
 from harness.communication.arguments import KINDS, Arguments, are_real, key_of
@@ -19,43 +19,41 @@ from harness.communication.checks import Check
 from harness.communication.given_futures import GivenFutures
 from harness.communication.known_groups import KnownGroup, KnownGroups
 from harness.communication.log_entries import BY_LIBRARY, OWN_WORK, UNSEEN
+from harness.communication.memory_use import Used
+from harness.communication.other_calls import OtherCalls
 from harness.communication.pending_calls import PendingCalls
+from harness.communication.python_threads import LIVE
 from harness.communication.python_threads import count as python_threads
 from harness.communication.signatures import call_text
-from harness.communication.user_lines import ObjectCall, Places
+from harness.communication.user_lines import ObjectCall
 from harness.communication_call import Kind, Signature
 
 # The token of a call that is not recorded: it is merely traced.
 NOT_RECORDED = -1
-# The flags of calls for which the rank does not wait at once.
-_LATER = OWN_WORK | UNSEEN
 # What a call raises for its arguments, before it communicates.
 REFUSALS = (TypeError, ValueError, NotImplementedError, AssertionError)
 # What it says where no backend has the operation, as a RuntimeError.
 _UNSUPPORTED = re.compile(r"does not support|not supported|not implemented|No backend type associated")
 
 
-class Recorder:
+class Recorder(OtherCalls):
     """Records one rank's calls; ``members_of`` gives the global ranks of a process group, () if unknown."""
 
     def __init__(self, log: CallLog, members_of: Callable[[Any], tuple[int, ...]]) -> None:
-        self._log = log
+        super().__init__(log, KnownGroups(members_of, log.text))
         self._edition = log.edition
-        self._places = Places(log)
-        self._known = KnownGroups(members_of, log.text)
         self._groups = self._known.by_object  # the same dictionary: one look-up less at each call
         self._texts: dict[Hashable, int] = {}  # what calls are given, by their keys; kept for later tests
-        self._open: dict[int, int] = {}  # id of a work handle -> token of the log
+        # Tokens of the log by id of a work handle, which a later one has again after it.
+        self._open: dict[int, int] = {}
         self.not_waited: dict[int, int] = {}  # those of them that the rank does not wait for yet
         self.futures = GivenFutures()
         self.pending = PendingCalls()  # whose memory is watched
         self._unseen: dict[int, int] = {}  # address of a tensor -> token of the log
-        self._layouts: dict[tuple[str, tuple[int, ...]], int] = {}  # placements given on meshes, by members
 
     def restart(self) -> None:
         """Makes the numbers start from 1 again, because the groups are new ones."""
-        self._known.forget()
-        self._layouts.clear()
+        self.forget_groups()
         self.forget_calls()
 
     def forget_calls(self) -> None:
@@ -90,52 +88,43 @@ class Recorder:
         that calls this one.
         """
         known = self._groups.get(id(group))
-        if known is None or known.of() is not group:
+        if known is None:
             known = self._known.find(group)
         found = self._texts.get(key)
         if found is None:
             found = self._text(operation, key, arguments(*given))
-        if found == NOT_RECORDED:
-            return NOT_RECORDED
+            if found == NOT_RECORDED:
+                return NOT_RECORDED
         places = self._places
-        place, object_call = places.find(sys._getframe(1).f_back)
+        place = places.find(sys._getframe(2))
+        flags = OWN_WORK if own_work else UNSEEN if unseen else 0
+        waits = not flags
         if operation in KINDS:  # messages are counted by nobody, because only two ranks know of one
             sequence = number = 1
-        elif object_call is None:
+        elif places.plain:
             known.sequence = sequence = known.sequence + 1
-            known.number = number = known.number + 1
-            known.object_call = None
+            number = sequence - known.parts
         else:
-            sequence, number = self._numbers(known, object_call)
-        if object_call is not None:
-            found = self._named(operation, key, object_call.name, arguments, given)
-        flags = OWN_WORK if own_work else UNSEEN if unseen else 0
-        if places.by_library:
-            flags |= BY_LIBRARY
-        waits = not flags & _LATER
-        return self._log.begin(found, place, sequence, number, python_threads(), waits, flags, known.text)
+            sequence, number = self._numbers(known, places.around)
+        if not places.plain:
+            if places.around is not None:
+                found = self._named(operation, key, places.around.name, arguments, given)
+            if places.by_library:
+                flags |= BY_LIBRARY
+        threads = 1 if len(LIVE) == 1 else python_threads()
+        return self._log.begin(found, place, sequence, number, threads, waits, flags, known.text)
 
-    def _numbers(self, group: KnownGroup, object_call: ObjectCall) -> tuple[int, int]:
-        """The numbers in its group of a part of the user's call: by the backend's calls and by the user's."""
-        group.sequence += 1
-        if not object_call.continues(group.object_call):
-            group.number += 1
-        group.object_call = object_call
-        return group.sequence, group.number
+    def _numbers(self, group: KnownGroup, around: ObjectCall | None) -> tuple[int, int]:
+        """The numbers in its group of a call: by the backend's calls and by the user's.
 
-    def lays_out(
-        self, operation: str, members: tuple[int, ...], placements: str, *, by_line: bool = False
-    ) -> int:
-        """Records that the rank gives a distributed tensor placements on a mesh of these ranks.
-
-        ``by_line``: ranks need not make these calls equally often, so that only those of one line belong
-        together, in their order there.
+        A part of the user's call ``around`` it has that one's number, if the last call was a part of it, too.
         """
-        place, _ = self._places.find(sys._getframe(1))
-        name = f"the mesh at {self._places.last}" if by_line else "the mesh"
-        sequence = self._layouts[name, members] = self._layouts.get((name, members), 0) + 1
-        signature = Signature(operation, name, Kind.LAYOUT, members, tensors=placements, agreed=placements)
-        return self._log.begin(self._log.text(signature), place, sequence, sequence, python_threads())
+        group.sequence += 1
+        if around is not None:
+            if group.sequence == group.part_at + 1 and around.continues(group.object_call):
+                group.parts += 1
+            group.object_call, group.part_at = around, group.sequence
+        return group.sequence, group.sequence - group.parts
 
     def _text(self, operation: str, key: Hashable, arguments: Arguments) -> int:
         if not are_real(arguments):
@@ -166,9 +155,6 @@ class Recorder:
         if work is None:
             self._log.end(token)
             return
-        if len(self._open) >= 4 * ENTRIES:
-            self.not_waited.clear()
-            self._open.clear()  # handles without a wait; the ring has dropped their entries long ago
         self._open[id(work)] = token
         if own_work:
             self.not_waited[id(work)] = token
@@ -180,34 +166,34 @@ class Recorder:
         known = self._groups.get(id(group))
         if known is not None and refused and token != NOT_RECORDED and operation not in KINDS:
             known.sequence -= 1
-            known.number -= 1
 
     def watches(
         self,
         operation: str,
-        tensors: list[Any],
+        used: Used,
         arguments: Callable[..., Arguments],
         given: tuple[Any, ...],
         work: Any,
     ) -> None:
         """Watches the memory of a call that has returned its work handle to the test.
 
-        ``arguments(*given)`` says which of the tensors the call reads and writes.
+        ``arguments(*given)`` says what each of the tensors is to the call.
         """
-        if not self._places.by_library:
-            found = self.pending.began(operation, self._places.last, tensors, arguments, given, work)
+        places = self._places
+        if not places.by_library:
+            found = self.pending.began(operation, places.last, used, arguments, given, work)
             if found:
                 self._tell(Check.OVERLAP, found)
 
-    def meets(self, operation: str, arguments: Callable[..., Arguments], given: tuple[Any, ...]) -> None:
+    def meets(self, operation: str, used: Used) -> None:
         """Looks whether a call for which the rank waits at once uses memory of calls under way."""
         if not self._places.by_library:
-            self._tell(Check.OVERLAP, self.pending.meets(operation, self._places.last, arguments, given))
+            self._tell(Check.OVERLAP, self.pending.meets(operation, self._places.last, used))
 
     def _tell(self, check: Check, lines: Iterable[str]) -> None:
         """Writes findings into the log."""
         for line in lines:
-            place, _ = self._places.find(sys._getframe(1))
+            place = self._places.find(sys._getframe(1))
             at = f" ({self._places.last})" if self._places.last and check is Check.WRITTEN else ""
             finding = Signature(check.value, kind=Kind.FINDING, key=f"{line}{at}")
             self._log.end(self._log.begin(self._log.text(finding), place, 1))
@@ -235,9 +221,11 @@ class Recorder:
         if token is None and bounded:
             token = self._open.get(id(work))
         if token is not None:
-            self._log.wait(token, bounded=bounded)
-        elif self.futures:
-            self._log.wait(*self.futures.tokens(work), bounded=bounded)
+            self._log.wait(token, bounded)
+        elif self.futures.tokens_of:
+            now = monotonic()  # one moment for all calls of a future that was made of several
+            for each in self.futures.tokens(work):
+                self._log.wait(each, bounded, now)
 
     def gave_up(self, work: object) -> None:
         """Records that a wait with a timeout has raised, and that its call goes on."""
@@ -251,9 +239,13 @@ class Recorder:
         if self.pending.calls and (found := self.pending.waited(work)):
             self._tell(Check.WRITTEN, found)
         token = self._open.pop(id(work), None)
-        tokens = (token,) if token is not None else self.futures.pop(work) if self.futures else ()
-        for each in tokens:
-            self._log.raised(each) if raised else self._log.end(each)
+        if token is not None and not raised:
+            self._log.end(token)
+        elif token is not None:
+            self._log.raised(token)
+        elif self.futures.tokens_of:
+            for each in self.futures.pop(work):
+                self._log.raised(each) if raised else self._log.end(each)
 
     # -- calls that C++ makes: their handles are not seen, but the tensors that they fill are
 
@@ -273,69 +265,12 @@ class Recorder:
             self._log.wait(token)
         return token
 
-    def ended(self, token: int) -> None:
-        """Records that a call has ended."""
-        self._log.end(token)
-
-    def cpp_begins(self, name: str) -> int:
-        """Records that a function begins that waits in C++ for the calls it starts: a backward pass, say."""
-        return self._begins(_signature_in_cpp(name), waits=True)
-
     def cpp_ended(self, token: int) -> None:
         """Records that such a function has ended, and with it the calls that it waited for."""
         self._log.end(token)
         for unseen in self._unseen.values():
             self._log.end(unseen)
         self._unseen.clear()
-
-    # -- groups and stores
-
-    def makes_group(
-        self, name: str, members: tuple[int, ...], *, default: bool, waits: bool, timeout_s: float | None
-    ) -> int:
-        """Records that the rank begins to make a group; ``waits``: as a member, for the others."""
-        place, _ = self._places.find(sys._getframe(1))
-        line = self._places.last.partition(" in ")[0]
-        made = self._known.make(name, members, line, default=default, timeout_s=timeout_s)
-        return self._log.begin(self._log.text(made), place, 1, 1, python_threads(), waits=waits)
-
-    def uses_store(
-        self,
-        operation: str,
-        key: str,
-        kind: Kind,
-        timeout_s: float | None,
-        prefix: str = "",
-        *,
-        workers: int = 0,
-        bounded: bool = False,
-    ) -> int:
-        """Records that the rank waits for a key of a store, or sets it.
-
-        ``prefix`` is what the store puts before it. ``workers``: the rank waits for as many calls like this.
-        ``bounded``: for somebody who may be no rank of the test.
-        """
-        signature = _signature_of_store(operation, prefix, kind, key, timeout_s, workers)
-        token = self._begins(signature, waits=kind is Kind.STORE)
-        if bounded:
-            self._log.wait(token, bounded=True)
-        return token
-
-    def _begins(self, signature: Signature, *, waits: bool) -> int:
-        place, _ = self._places.find(sys._getframe(1).f_back)
-        return self._log.begin(self._log.text(signature), place, 1, 1, python_threads(), waits=waits)
-
-
-@functools.lru_cache(maxsize=256)
-def _signature_in_cpp(name: str) -> Signature:
-    return Signature(name, kind=Kind.IN_CPP)
-
-
-@functools.lru_cache(maxsize=256)
-def _signature_of_store(
-    operation: str, prefix: str, kind: Kind, key: str, timeout_s: float | None, workers: int
-) -> Signature:
-    return Signature(operation, prefix, kind, key=key, timeout_s=timeout_s, workers=workers)
 
 
 def key_and_arguments(operation: str, arguments: Arguments) -> tuple[Hashable, Callable[[], Arguments]]:

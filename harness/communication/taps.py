@@ -12,11 +12,13 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from harness.communication.arguments import IN_PLACE, KINDS, METHODS, of_method, quick_key, tensors_in
+from harness.communication.arguments import METHODS, of_method
+from harness.communication.call_keys import quick_key
 from harness.communication.call_log import CallLog
 from harness.communication.chaos import Chaos, recorder
 from harness.communication.group_shutdown import awaiting, noting
 from harness.communication.layout_taps import tap_layouts
+from harness.communication.memory_use import used_by
 from harness.communication.operator_taps import tap_backward, tap_functional, tap_reducer
 from harness.communication.python_groups import named, on_each_subclass, overrides
 from harness.communication.reduce_operations import tap_options
@@ -136,12 +138,9 @@ def members_of(group: Any) -> tuple[int, ...]:
 
 def recorded(original: Callable[..., Any], method: str, operation: str, taps: Taps) -> Callable[..., Any]:
     """A method of ``ProcessGroup`` that records its calls."""
-    key = quick_key(operation)
+    key, used = quick_key(operation), used_by(operation)
     seen = taps.seen
     plain: type[Any] = sys.modules["torch.distributed"].Work
-    in_place = (
-        operation in IN_PLACE or operation in KINDS
-    )  # which are given a list of tensors, and write there
 
     @functools.wraps(original)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -153,7 +152,7 @@ def recorded(original: Callable[..., Any], method: str, operation: str, taps: Ta
             told, own_work = key(args, kwargs)
             token = recorder.began(self, operation, told, of_method, given, own_work)
             if recorder.pending.calls and not own_work:
-                recorder.meets(operation, of_method, given)
+                recorder.meets(operation, used(args, kwargs))
             values = taps.values
             kept = values.began(token, operation, of_method(*given)) if values is not None else None
         except (AttributeError, TypeError, ValueError):
@@ -173,9 +172,7 @@ def recorded(original: Callable[..., Any], method: str, operation: str, taps: Ta
         if values is not None and kept is not None:
             values.returned(kept, work)
         if own_work and type(work) is plain:  # one of Python writes to its tensors as a test would
-            listed = in_place and args and type(args[0]) is list
-            tensors = args[0] if listed else tensors_in((*args, *kwargs.values()))
-            recorder.watches(operation, tensors, of_method, given, work)
+            recorder.watches(operation, used(args, kwargs), of_method, given, work)
         return work
 
     return uncompiled(named(call, method))
@@ -198,7 +195,7 @@ def waiting(original: Callable[..., Any], taps: Taps) -> Callable[..., Any]:
         recorder = taps.recorder
         if recorder is None:
             return original(self, *args, **kwargs)
-        if recorder.not_waited or recorder.futures or args or kwargs:
+        if args or kwargs or recorder.not_waited or recorder.futures.tokens_of:
             recorder.waits(self, bool(args or kwargs))
         try:
             found = original(self, *args, **kwargs)
@@ -256,7 +253,7 @@ def _chaining(
     @functools.wraps(original)
     def make(*args: Any, **kwargs: Any) -> Any:
         made = original(*args, **kwargs)
-        if taps.recorder is not None and taps.recorder.futures:
+        if taps.recorder is not None and taps.recorder.futures.tokens_of:
             taps.recorder.chains(of(*args, **kwargs), made)
         return made
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from types import CodeType, FrameType, FunctionType, ModuleType
+from typing import Any
 
 from harness.communication.call_log import CallLog
 from harness.frames import is_users, place_text
@@ -39,37 +40,52 @@ class Places:
         self._texts: dict[tuple[int, int], tuple[int, str]] = {}  # by id of the code, and instruction
         self.last = ""
         self.by_library = False
+        self.around: ObjectCall | None = None
+        self.plain = True
 
     def forget_texts(self) -> None:
         """Forgets the numbers of texts, because the log has forgotten them."""
         self._texts.clear()
 
-    def find(self, frame: FrameType | None) -> tuple[int, ObjectCall | None]:
-        """The number of the place's text, and the object collective around the call.
+    def find(self, frame: FrameType | None) -> int:
+        """The number of the text of the place where a call was made, by the frame that made it; 0 for none.
 
-        ``last`` is then the text: "t.py:20 in test_x", the innermost frame that is of the user's code; ""
-        where there is none. ``by_library`` is whether a library stands between that and torch's own function.
+        Afterwards ``last`` is that text: "t.py:20 in test_x", the innermost frame that is of the user's code;
+        "" where there is none. ``around`` is the object collective around the call, ``by_library`` whether a
+        library stands between the user's code and torch's own function, ``plain`` that neither is the case.
         """
-        around: ObjectCall | None = None
-        self.by_library = False
-        inside = _INSIDE
+        public: Any = _PUBLIC_CODES
+        inner: Any = frame
+        try:
+            while id(inner.f_code) in public:
+                inner = inner.f_back
+            known = self._texts.get((id(inner.f_code), inner.f_lasti))
+        except AttributeError:  # there is no frame any more
+            known = None
+        if known is None:
+            return self._search(inner)
+        if not self.plain:
+            self.around, self.by_library, self.plain = None, False, True
+        number, self.last = known
+        return number
+
+    def _search(self, frame: FrameType | None) -> int:
+        """The same, step by step."""
+        self.around, self.by_library, self.last = None, False, ""
+        number = 0
         while frame is not None:
-            code = frame.f_code
-            asked = inside.get(id(code))
-            name = _owner(code) if asked is None else asked[0]
-            if name is None:
-                known = self._texts.get((id(code), frame.f_lasti))
-                if known is None:
-                    known = self._text(frame)
-                number, self.last = known
-                return number, around
-            if name == _LIBRARY:
+            owner = _owner(frame.f_code)
+            if owner is _USER:
+                known = self._texts.get((id(frame.f_code), frame.f_lasti))
+                number, self.last = known or self._text(frame)
+                break
+            if owner is _LIBRARY:
                 self.by_library = True
-            elif name:
-                around = ObjectCall(name, id(frame), frame.f_lasti)
+            elif owner is not _PUBLIC:
+                self.around = ObjectCall(owner, id(frame), frame.f_lasti)
             frame = frame.f_back
-        self.last = ""
-        return 0, around
+        self.plain = not self.by_library and self.around is None
+        return number
 
     def _text(self, frame: FrameType) -> tuple[int, str]:
         code = frame.f_code
@@ -88,9 +104,9 @@ def know(module: ModuleType) -> None:
             continue
         layers = _layers(function)
         plain = layers[-1].__code__
-        if _owner(plain) == "":
+        if _owner(plain) is _PUBLIC:
             for layer in layers[:-1]:
-                _INSIDE[id(layer.__code__)] = ("", layer.__code__)
+                _keep(layer.__code__, _PUBLIC)
 
 
 def _layers(function: FunctionType) -> list[FunctionType]:
@@ -101,28 +117,36 @@ def _layers(function: FunctionType) -> list[FunctionType]:
     return found
 
 
-def _owner(code: CodeType) -> str | None:
-    """Whose code it is: None for the user's, the name of an object collective, ``_LIBRARY``, else ""."""
-    asked = _INSIDE.get(id(code))
-    if asked is None:
-        asked = _INSIDE[id(code)] = (_find_owner(code), code)
-    return asked[0]
+def _owner(code: CodeType) -> str:
+    """Whose code it is: ``_USER``, ``_PUBLIC``, ``_LIBRARY``, or the name of an object collective."""
+    known = _OWNERS.get(id(code))
+    return known[0] if known is not None else _keep(code, _find_owner(code))
 
 
-def _find_owner(code: CodeType) -> str | None:
+def _keep(code: CodeType, owner: str) -> str:
+    _OWNERS[id(code)] = owner, code
+    if owner is _PUBLIC:
+        _PUBLIC_CODES.add(id(code))
+    return owner
+
+
+def _find_owner(code: CodeType) -> str:
     if code.co_filename.startswith("<"):
-        return ""  # what the compiler made of a function: the user's line is the one that calls it
+        return _PUBLIC  # what the compiler made of a function: the user's line is the one that calls it
     if is_users(code.co_filename):
-        return "" if any(name.startswith("__compiled_fn") for name in code.co_names) else None
+        return _PUBLIC if any(name.startswith("__compiled_fn") for name in code.co_names) else _USER
     if code.co_name in OBJECT_COLLECTIVES:
         return code.co_name
-    return "" if code.co_filename.startswith(_HARNESS) or _C10D.search(code.co_filename) else _LIBRARY
+    return _PUBLIC if code.co_filename.startswith(_HARNESS) or _C10D.search(code.co_filename) else _LIBRARY
 
 
 # What ``_find_owner`` says, by id of the code, which is kept so that no other one gets its id. The hash of a
 # code object takes longer than the rest of a look-up.
-_INSIDE: dict[int, tuple[str | None, CodeType]] = {}
-_LIBRARY = "a library"
+_OWNERS: dict[int, tuple[str, CodeType]] = {}
+_PUBLIC_CODES: set[int] = set()  # the ids of those that are neither the user's nor a library's
+# The user's; a library's; and what stands between the user's code and the backend without being either: the
+# functions of torch.distributed that users call, and the harness.
+_USER, _LIBRARY, _PUBLIC = "the user's", "a library's", "public"
 _HARNESS = __file__.rpartition("/communication/")[0] + "/"
 # Where the public functions are, which a user's code calls.
 _C10D = re.compile(r"torch/distributed/(?:distributed_c10d|c10d_logger|_functional_collectives)\.py$|^<")

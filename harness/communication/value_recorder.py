@@ -20,7 +20,8 @@ import numpy as np
 from harness.communication import values
 from harness.communication.arguments import IN_PLACE, Arguments
 from harness.communication.call_log import CallLog
-from harness.communication.pending_calls import MemoryUse, touches_versions, uses
+from harness.communication.memory_use import Extent, UsedMemory, extents
+from harness.communication.pending_calls import touches_versions
 from harness.communication.values import NO_PLAIN_TENSOR, STRIDED, TOO_LARGE, WRITTEN, CallValues, Tensor
 
 # Bytes of a call's tensors, all together, up to which they are kept: more than tests use to find a fault, and
@@ -34,8 +35,8 @@ class KeptCall:
     """A call that has begun and was not seen to end."""
 
     __slots__ = (
-        *("hashes", "inputs", "number", "outputs", "outstanding"),
-        *("shared", "uses", "versioned", "versions"),
+        *("hashes", "inputs", "number", "outputs", "outstanding", "read"),
+        *("shared", "versioned", "versions", "written"),
     )
 
     def __init__(self, number: int, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
@@ -46,7 +47,8 @@ class KeptCall:
         self.hashes: list[int] = []  # of the inputs' bytes
         self.versioned = False  # whether a change of an output's version shows that the test has written it
         self.versions: list[int | None] = []  # of the outputs
-        self.uses: tuple[MemoryUse, ...] = ()
+        self.written: Sequence[Extent] = ()
+        self.read: Sequence[Extent] = ()
         self.shared = False  # whether another call used its memory meanwhile
 
 
@@ -85,14 +87,16 @@ class ValueRecorder:
         if why_not:
             return None
         if in_place:
-            kept.uses = tuple(uses(outputs, writes=True))
             kept.versioned = call.own_work and not touches_versions(operation, arguments)
         else:
             kept.hashes = [hash(tensor.data) for tensor in given]
-            kept.uses = (*uses(inputs, writes=False), *uses(outputs, writes=True))
-        for _, other in self._works.values():
-            if any(mine.collides(theirs) for mine in kept.uses for theirs in other.uses):
-                kept.shared = other.shared = True
+            kept.read = extents(inputs)
+        kept.written = extents(outputs)
+        memory = UsedMemory()
+        for key, (_, other) in self._works.items():
+            memory.add(key, other.written, other.read)
+        for key in memory.collisions(kept.written, kept.read):
+            kept.shared = self._works[key][1].shared = True
         return kept
 
     def _tensors(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> tuple[tuple[Tensor, ...], str]:

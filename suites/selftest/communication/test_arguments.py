@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch import nn
 from torch._C import _distributed_c10d
 
 from harness.communication.arguments import (
@@ -21,7 +20,6 @@ from harness.communication.arguments import (
     key_of,
     of_method,
     of_operator,
-    quick_key,
     tensors_in,
 )
 from harness.communication.reduce_operations import name_of
@@ -150,40 +148,7 @@ class OperatorTest(unittest.TestCase):
 
 
 class KeyTest(unittest.TestCase):
-    """``quick_key`` and ``key_of``: the same for the same arguments, another for others."""
-
-    def test_quick_key(self) -> None:
-        """What differs in the signature differs in the key."""
-        key = quick_key("all_reduce")
-        plain, largest = (
-            options(c10d.AllreduceOptions, reduceOp=op, asyncOp=False)
-            for op in (dist.ReduceOp.SUM, dist.ReduceOp.MAX)
-        )
-        told, own_work = key(([TWO], plain), {})
-        self.assertEqual((told, own_work), key(([torch.zeros(2)], plain), {}))
-        for other in ([THREE], [TWO.int()], [TWO, TWO]):
-            self.assertNotEqual(told, key((other, plain), {})[0])
-        self.assertNotEqual(told, key(([TWO], largest), {})[0])
-        self.assertTrue(key(([TWO], options(c10d.AllreduceOptions, asyncOp=True)), {})[1])
-        self.assertTrue(quick_key("send")(([TWO], 1, 0), {})[1])
-        self.assertNotEqual(*(quick_key("send")(([TWO], 1, tag), {})[0] for tag in (0, 1)))
-
-    def test_pairs(self) -> None:
-        """Of a call with an output and an input both count, and what it reduces with."""
-        for operation, kind, fields in (
-            ("all_gather_into_tensor", c10d.AllgatherOptions, {}),
-            ("reduce_scatter_tensor", c10d.ReduceScatterOptions, {"reduceOp": dist.ReduceOp.SUM}),
-        ):
-            key, plain = quick_key(operation), options(kind, asyncOp=False, **fields)
-            told = key((TWO, THREE, plain), {})
-            self.assertEqual(told, key((torch.zeros(2), torch.zeros(3), plain), {}))
-            self.assertFalse(told[1])
-            for other in ((THREE, THREE), (TWO, TWO), (TWO.int(), THREE), (TWO, nn.Parameter(THREE))):
-                self.assertNotEqual(told[0], key((*other, plain), {})[0])
-            self.assertNotEqual(told[0], key(([TWO], [THREE], plain), {})[0])
-            self.assertTrue(key((TWO, THREE, options(kind, asyncOp=True, **fields)), {})[1])
-        largest = options(kind, reduceOp=dist.ReduceOp.MAX, asyncOp=False)
-        self.assertNotEqual(told[0], key((TWO, THREE, largest), {})[0])
+    """Tensors among arguments, and ``key_of``: the same for the same arguments, another for others."""
 
     def test_tensors_in(self) -> None:
         """The tensors among arguments, in lists of lists too."""

@@ -17,14 +17,14 @@ class GivenFuturesTest(unittest.TestCase):
     def test_both_stand_for_the_call(self) -> None:
         """Until one of them is over, each by itself; another object stands for nothing."""
         known, work, future = GivenFutures(), torch.Future([]), torch.Future([])
-        self.assertFalse(known)
+        self.assertFalse(known.tokens_of)
         known.add([7], work, future)
-        self.assertTrue(known)
+        self.assertTrue(known.tokens_of)
         self.assertEqual(
             (known.tokens(work), known.tokens(future), known.tokens(torch.Future([]))), ((7,), (7,), ())
         )
         self.assertEqual((known.pop(future), known.pop(future), known.pop(work)), ((7,), (), (7,)))
-        self.assertFalse(known)
+        self.assertFalse(known.tokens_of)
 
     def test_futures_made_of_a_future(self) -> None:
         """They stand for its call, also when it is over."""
@@ -57,7 +57,7 @@ class GivenFuturesTest(unittest.TestCase):
         self.assertEqual(known.tokens(kept[0]), ())
         self.assertEqual(known.tokens(kept[-1]), (3,))
         known.clear()
-        self.assertFalse(known)
+        self.assertFalse(known.tokens_of)
 
 
 if __name__ == "__main__":

@@ -108,9 +108,9 @@ class KnownGroupsTest(unittest.TestCase):
         """Another object for the same group goes on with the numbers of calls; one for another does not."""
         first, others = Group("1"), (Group("1"), Group("2"))
         known = self.groups.find(first)
-        known.sequence, known.number = 3, 2
-        numbers = [(found.sequence, found.number) for found in map(self.groups.find, others)]
-        self.assertEqual(numbers, [(3, 2), (0, 0)])
+        known.sequence, known.parts = 3, 1
+        numbers = [(found.sequence, found.parts) for found in map(self.groups.find, others)]
+        self.assertEqual(numbers, [(3, 1), (0, 0)])
 
     def test_being_made(self) -> None:
         """A group whose members torch does not know yet is looked at again at its next call."""
@@ -135,9 +135,9 @@ class KnownGroupsTest(unittest.TestCase):
     def test_written_again(self) -> None:
         """A log that has forgotten its texts gets them again; the numbers of calls stay."""
         known = self.groups.find(Group("1"))
-        known.number = 4
+        known.sequence = 4
         self.groups.write_again()
-        self.assertEqual((self.written[known.text - 1], known.number), (known.told, 4))
+        self.assertEqual((self.written[known.text - 1], known.sequence), (known.told, 4))
         self.assertGreater(known.text, 1)
 
 

@@ -124,12 +124,6 @@ class RecorderTest(unittest.TestCase):
             self.begin(group=Group(name, "undefined"))
         self.assertEqual([c.signature.group for c in self.calls()], [*map(str, range(5))])
 
-    def test_where_it_was_made(self) -> None:
-        """The line that made a group, for its calls."""
-        self.recorder.ended(self.recorder.makes_group("7", (0, 1), default=False, waits=True, timeout_s=None))
-        self.begin(group=Group("7", "undefined"))
-        self.assertRegex(self.calls()[1].signature.made_at, r"^test_recorder.py:\d+$")
-
     def test_traced(self) -> None:
         """A call with stand-ins for tensors is not recorded."""
         stand_in = Arguments((torch.ones(2, device="meta"),))
@@ -152,17 +146,11 @@ class RecorderTest(unittest.TestCase):
         self.recorder.cpp_ended(backward)
         self.assertTrue(all(c.ended_s is not None for c in self.calls()))
 
-    def test_stores(self) -> None:
-        """A rank waits for a key; it does not wait where it sets one."""
-        self.recorder.uses_store("store.get", "a", Kind.STORE, 30.0)
-        self.recorder.uses_store("store.set", "a", Kind.SETTING, 30.0)
-        self.assertEqual([(c.waits, c.signature.key) for c in self.calls()], [(True, "a"), (False, "a")])
-
     def test_findings(self) -> None:
         """What is wrong in the rank's own memory stands in the log."""
         tensor, work = torch.ones(2), Work()
         self.recorder.returned(self.begin(own_work=True), work, True)
-        self.recorder.watches("all_reduce", [tensor], lambda: Arguments((tensor,)), (), work)
+        self.recorder.watches("all_reduce", ([tensor], 1), lambda: Arguments((tensor,)), (), work)
         tensor.add_(1)
         self.recorder.waited(work)
         (told,) = [c for c in self.calls() if c.kind is Kind.FINDING]
@@ -172,7 +160,7 @@ class RecorderTest(unittest.TestCase):
         """A test that has asked may write the tensor."""
         tensor, work = torch.ones(2), Work()
         self.recorder.returned(self.begin(own_work=True), work, True)
-        self.recorder.watches("all_reduce", [tensor], lambda: Arguments((tensor,)), (), work)
+        self.recorder.watches("all_reduce", ([tensor], 1), lambda: Arguments((tensor,)), (), work)
         self.recorder.learns_of(work)
         tensor.add_(1)
         self.recorder.waited(work)
@@ -195,19 +183,6 @@ class RecorderTest(unittest.TestCase):
                 self.assertIsNone(self.calls()[-1].ended_s)
                 self.recorder.waited(waited)
                 self.assertIsNotNone(self.calls()[-1].ended_s)
-
-    def test_layouts(self) -> None:
-        """Placements are numbered by mesh."""
-        for members in ((0, 1), (0, 1), (0, 2)):
-            self.recorder.ended(self.recorder.lays_out("redistribute", members, "(Shard(dim=0),)"))
-        self.assertEqual([c.number for c in self.calls()], [1, 2, 1])
-
-    def test_layouts_by_line(self) -> None:
-        """Calls that need not be equally often are numbered by line."""
-        for number in (1, 2):
-            self.recorder.ended(self.recorder.lays_out("from_local", (0, 1), f"({number},)", by_line=True))
-        self.recorder.ended(self.recorder.lays_out("from_local", (0, 1), "(3,)", by_line=True))
-        self.assertEqual([c.number for c in self.calls()], [1, 2, 1])
 
     def test_restart(self) -> None:
         """New groups are numbered from 1; the calls of kept groups go on."""

@@ -1,0 +1,96 @@
+"""``OtherCalls``: records what a rank does that is no call on a group: making one, stores, layouts, C++."""
+
+from __future__ import annotations
+
+import functools
+import sys
+
+from harness.communication.call_log import CallLog
+from harness.communication.known_groups import KnownGroups
+from harness.communication.python_threads import count as python_threads
+from harness.communication.user_lines import Places
+from harness.communication_call import Kind, Signature
+
+
+class OtherCalls:
+    """Records one rank's calls that are on no group."""
+
+    def __init__(self, log: CallLog, known: KnownGroups) -> None:
+        self._log = log
+        self._places = Places(log)
+        self._known = known
+        self._layouts: dict[tuple[str, tuple[int, ...]], int] = {}  # placements given on meshes, by members
+
+    def forget_groups(self) -> None:
+        """Forgets all groups and meshes, because there will be new ones."""
+        self._known.forget()
+        self._layouts.clear()
+
+    def lays_out(
+        self, operation: str, members: tuple[int, ...], placements: str, *, by_line: bool = False
+    ) -> int:
+        """Records that the rank gives a distributed tensor placements on a mesh of these ranks.
+
+        ``by_line``: ranks need not make these calls equally often, so that only those of one line belong
+        together, in their order there.
+        """
+        place = self._places.find(sys._getframe(1))
+        name = f"the mesh at {self._places.last}" if by_line else "the mesh"
+        sequence = self._layouts[name, members] = self._layouts.get((name, members), 0) + 1
+        signature = Signature(operation, name, Kind.LAYOUT, members, tensors=placements, agreed=placements)
+        return self._log.begin(self._log.text(signature), place, sequence, sequence, python_threads())
+
+    def makes_group(
+        self, name: str, members: tuple[int, ...], *, default: bool, waits: bool, timeout_s: float | None
+    ) -> int:
+        """Records that the rank begins to make a group; ``waits``: as a member, for the others."""
+        place = self._places.find(sys._getframe(1))
+        line = self._places.last.partition(" in ")[0]
+        made = self._known.make(name, members, line, default=default, timeout_s=timeout_s)
+        return self._log.begin(self._log.text(made), place, 1, 1, python_threads(), waits=waits)
+
+    def uses_store(
+        self,
+        operation: str,
+        key: str,
+        kind: Kind,
+        timeout_s: float | None,
+        prefix: str = "",
+        *,
+        workers: int = 0,
+        bounded: bool = False,
+    ) -> int:
+        """Records that the rank waits for a key of a store, or sets it.
+
+        ``prefix`` is what the store puts before it. ``workers``: the rank waits for as many calls like this.
+        ``bounded``: for somebody who may be no rank of the test.
+        """
+        signature = _signature_of_store(operation, prefix, kind, key, timeout_s, workers)
+        token = self._begins(signature, waits=kind is Kind.STORE)
+        if bounded:
+            self._log.wait(token, True)
+        return token
+
+    def _begins(self, signature: Signature, *, waits: bool) -> int:
+        place = self._places.find(sys._getframe(1).f_back)
+        return self._log.begin(self._log.text(signature), place, 1, 1, python_threads(), waits=waits)
+
+    def cpp_begins(self, name: str) -> int:
+        """Records that a function begins that waits in C++ for the calls it starts: a backward pass, say."""
+        return self._begins(_signature_in_cpp(name), waits=True)
+
+    def ended(self, token: int) -> None:
+        """Records that a call has ended."""
+        self._log.end(token)
+
+
+@functools.lru_cache(maxsize=256)
+def _signature_in_cpp(name: str) -> Signature:
+    return Signature(name, kind=Kind.IN_CPP)
+
+
+@functools.lru_cache(maxsize=256)
+def _signature_of_store(
+    operation: str, prefix: str, kind: Kind, key: str, timeout_s: float | None, workers: int
+) -> Signature:
+    return Signature(operation, prefix, kind, key=key, timeout_s=timeout_s, workers=workers)

@@ -1,0 +1,72 @@
+"""Tests what is recorded of a rank that is no call on a group."""
+
+from __future__ import annotations
+
+import mmap
+import unittest
+
+from harness.communication import call_log
+from harness.communication.call_log import LOG_BYTES, CallLog
+from harness.communication.known_groups import KnownGroups
+from harness.communication.other_calls import OtherCalls
+from harness.communication_call import Call, Kind
+
+
+class OtherCallsTest(unittest.TestCase):
+    """What ``OtherCalls`` writes into the log."""
+
+    def setUp(self) -> None:
+        self.memory = mmap.mmap(-1, LOG_BYTES)
+        log = CallLog(self.memory)
+        self.others = OtherCalls(log, KnownGroups(lambda group: (0, 1), log.text))
+
+    def calls(self) -> tuple[Call, ...]:
+        """What the log has."""
+        return call_log.read(self.memory)
+
+    def lay_out(self, members: tuple[int, ...], placements: str) -> None:
+        """Gives a tensor placements on a mesh."""
+        self.others.ended(self.others.lays_out("redistribute", members, placements))
+
+    def test_stores(self) -> None:
+        """A rank waits for a key; it does not wait where it sets one."""
+        self.others.uses_store("store.get", "a", Kind.STORE, 30.0)
+        self.others.uses_store("store.set", "a", Kind.SETTING, 30.0)
+        self.others.uses_store("store.get", "b", Kind.STORE, 30.0, bounded=True)
+        found = [(c.waits, c.bounded, c.signature.key) for c in self.calls()]
+        self.assertEqual(found, [(True, False, "a"), (False, False, "a"), (True, True, "b")])
+
+    def test_layouts(self) -> None:
+        """Placements are numbered by mesh."""
+        for members in ((0, 1), (0, 1), (0, 2)):
+            self.lay_out(members, "(Shard(dim=0),)")
+        self.others.forget_groups()
+        self.lay_out((0, 1), "(Shard(dim=0),)")
+        self.assertEqual([c.number for c in self.calls()], [1, 2, 1, 1])
+
+    def test_layouts_by_line(self) -> None:
+        """Calls that need not be equally often are numbered by line."""
+        for number in (1, 2):
+            self.others.ended(self.others.lays_out("from_local", (0, 1), f"({number},)", by_line=True))
+        self.others.ended(self.others.lays_out("from_local", (0, 1), "(3,)", by_line=True))
+        self.assertEqual([c.number for c in self.calls()], [1, 2, 1])
+
+    def test_making(self) -> None:
+        """Who makes a group, where, and who waits for its members."""
+        for waits in (True, False):
+            self.others.makes_group("7", (0, 1), default=False, waits=waits, timeout_s=None)
+        first, second = self.calls()
+        self.assertRegex(first.signature.made_at, r"^test_other_calls.py:\d+$")
+        self.assertEqual((first.kind, first.waits, second.waits), (Kind.MAKING, True, False))
+
+    def test_in_cpp(self) -> None:
+        """A rank waits in a function of C++ until that has ended."""
+        token = self.others.cpp_begins("backward")
+        (call,) = self.calls()
+        self.assertEqual((call.signature.operation, call.waits, call.ended_s), ("backward", True, None))
+        self.others.ended(token)
+        self.assertIsNotNone(self.calls()[0].ended_s)
+
+
+if __name__ == "__main__":
+    unittest.main()
