@@ -33,6 +33,9 @@ from harness.fuzzing.program import (
 from harness.fuzzing.reference import Interpretation, interpret
 from harness.fuzzing.schedule import EXPIRES, SEND, RankAction, schedule
 
+# What c10d makes of complex numbers, before a backend gets them: two real ones of each.
+_REAL = {"complex64": "float32", "complex128": "float64"}
+
 
 class MutationKind(str, enum.Enum):
     """What a mutated rank does otherwise."""
@@ -173,16 +176,22 @@ def _differ(program: Program, one: RankAction, other: RankAction) -> bool:
 def facts(step: Call, part: str) -> tuple[object, ...]:
     """What tells one call from another, and what the ranks that make it must have alike."""
     if isinstance(step, Message):
-        tensor = ("objects",) if step.objects else (step.dtype, math.prod(step.shape))
+        tensor = ("objects",) if step.objects else _elements(step.dtype, math.prod(step.shape))
         return (part, step.group, step.source, step.target, step.tag, *tensor)
     return (
         step.operation,
         step.group,
         step.op if step.kind in REDUCING else "",
         step.root if step.kind in ROOTED else None,
-        *((step.dtype, math.prod(step.shape)) if step.kind not in (*OBJECTS, "barrier") else ()),
+        *(_elements(step.dtype, math.prod(step.shape)) if step.kind not in (*OBJECTS, "barrier") else ()),
         (step.shape[0] % 3, step.shape[1:]) if step.uneven and 0 not in step.shape[1:] else (),
     )
+
+
+def _elements(dtype: str, count: int) -> tuple[str, int]:
+    """The elements that a backend gets: c10d makes two of each complex number."""
+    real = _REAL.get(dtype)
+    return (dtype, count) if real is None else (real, 2 * count)
 
 
 def _others(program: Program, step: Call, part: str, backend: Backend) -> Iterator[Call]:

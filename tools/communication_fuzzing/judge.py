@@ -16,6 +16,8 @@ _RANKS = re.compile(r"\branks? (\d+(?:-\d+)?(?:(?:, | and | -> )\d+(?:-\d+)?)*)"
 _CYCLE = "ranks call groups in "
 # How a cause begins that names both sides of a collective.
 _SIDES = re.compile(r"^ranks? [\d, -]+ (?:calls?|reduces?|takes?|gives?|broadcasts?) .*, ranks? |^" + _CYCLE)
+# How a cause begins that names two ranks, each of which waits for the other.
+_EACH_OTHER = re.compile(r"^rank (\d+) waits for rank (\d+) in .*, and rank \2 for rank \1 in ")
 _NUMBERS = re.compile(r"(\d+)(?:-(\d+))?")
 
 
@@ -57,8 +59,12 @@ def judged(case: FuzzCase, came: Observation) -> Judgement:
 def blames(program: Program, mutation: Mutation, said: str) -> bool:
     """Whether a cause names the mutated rank: first where most ranks tell it from the others, else at all.
 
-    Of two sides with as many ranks each, any may be named first, and so may any rank of a cycle.
+    Of two sides with as many ranks each, any may be named first, and so may any rank of a cycle, or of two
+    that wait for each other.
     """
+    each_other = _EACH_OTHER.search(said)
+    if each_other is not None:
+        return str(mutation.rank) in each_other.groups()
     named = [_numbers(found[1]) for found in _RANKS.finditer(said)]
     if not has_majority(program, mutation):
         return any(mutation.rank in ranks for ranks in named)

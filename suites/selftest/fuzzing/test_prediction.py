@@ -26,6 +26,9 @@ LATE_SUM = CollectiveStep("all_reduce", EVERYONE, delay=1, missing=2)
 BARRIER_OF_TWO = CollectiveStep("barrier", (1, 2))
 MANAGED_SUM = CollectiveStep("all_reduce", EVERYONE, managed=True)
 COALESCED_SUM = CollectiveStep("all_reduce_coalesced", EVERYONE)
+SCATTER = CollectiveStep("scatter", EVERYONE, shape=(4,))
+SCATTER_COMPLEX = CollectiveStep("scatter", EVERYONE, "complex64", shape=(2,))
+AS_MANY_COMPLEX = CollectiveStep("scatter", EVERYONE, "complex64", shape=(4,))
 OBJECTS_OF_TWO = CollectiveStep("broadcast_object_list", EVERYONE, root=2)
 
 
@@ -62,6 +65,8 @@ TABLE: tuple[tuple[str, tuple[Step, ...], Mutation, Prediction], ...] = (
     ("a managed call of the others", (MANAGED_SUM,), dropped(0, 1), Prediction.HANGS),
     ("managed and plain", (MANAGED_SUM,), instead(0, 1, SUM), Prediction.DIFFERS),
     ("managed and of several tensors", (MANAGED_SUM,), instead(0, 1, COALESCED_SUM), Prediction.RIGHT),
+    ("real numbers for complex ones", (SCATTER,), instead(0, 1, SCATTER_COMPLEX), Prediction.RIGHT),
+    ("as many real as complex numbers", (SCATTER,), instead(0, 1, AS_MANY_COMPLEX), Prediction.DIFFERS),
     ("a missing rank's others", (LATE_SUM,), dropped(0, 1), Prediction.HANGS),
     ("a missing rank that never comes", (LATE_SUM,), dropped(0, 2), Prediction.HANGS),
     ("a missing rank comes early", (BARRIER_OF_TWO, LATE_SUM), swapped(1, 2, 0), Prediction.RIGHT),

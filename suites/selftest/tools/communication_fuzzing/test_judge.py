@@ -27,6 +27,7 @@ MESSAGE = Mutation(MutationKind.DROP, 0, 2, SEND)
 OPEN = Mutation(MutationKind.DROP, 1, 3, ALL)
 RIGHT = Mutation(MutationKind.DROP, 0, 9, ALL)  # changes nothing
 
+EACH_OTHER = "rank {0} waits for rank {1} in all_reduce #1 (t.py:1), and rank {1} for rank {0} in recv"
 PASSED = Observation("passed")
 TABLE = (
     (None, PASSED, Judgement.RIGHT),
@@ -51,6 +52,8 @@ TABLE = (
         Observation("deadlocked", "ranks call groups in other orders: rank 0 calls a, rank 2 b, rank 1 c"),
         Judgement.PROVEN,
     ),
+    (HANGS, Observation("deadlocked", f"{EACH_OTHER.format(2, 1)}; rank 0 waits"), Judgement.PROVEN),
+    (HANGS, Observation("deadlocked", f"{EACH_OTHER.format(2, 0)}; rank 1 waits"), Judgement.WRONG_BLAME),
     (OF_TWO, Observation("deadlocked", "rank 0 waits in barrier #1; rank 1 waits"), Judgement.PROVEN),
     (OF_TWO, Observation("deadlocked", "rank 0 waits in barrier #1; rank 2 waits"), Judgement.WRONG_BLAME),
     (MESSAGE, Observation("deadlocked", "rank 2 waits in recv from rank 0"), Judgement.PROVEN),
