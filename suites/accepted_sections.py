@@ -1,11 +1,13 @@
 """``accepted_sections``: what a file beside a test accepts, by the names of its sections.
 
 A line ``== name`` begins a section; its lines follow. ``as_section`` is what a failure shows to be put there.
+``check_sections`` is for a file whose names are all that there is to try.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import unittest
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 _BEGINS = "== "
@@ -25,3 +27,13 @@ def accepted_sections(path: Path) -> dict[str, list[str]]:
 def as_section(name: str, lines: Iterable[str]) -> str:
     """A section as it stands in the file."""
     return "\n".join((f"{_BEGINS}{name}", *lines))
+
+
+def check_sections(case: unittest.TestCase, path: Path, answer: Callable[[str], list[str]]) -> None:
+    """Check that each section of a file is what ``answer`` gives for its name; a file without one fails."""
+    sections = accepted_sections(path)
+    case.assertTrue(sections, f"{path.name} has no section")
+    for name, accepted in sections.items():
+        found = answer(name)
+        with case.subTest(name):
+            case.assertEqual(found, accepted, as_section(name, found))

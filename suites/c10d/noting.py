@@ -43,6 +43,16 @@ class Noting(dist.ProcessGroup):
         return self.handle
 
 
+class Named(Noting):
+    """Keeps its name, which torch keeps with the backends of other groups."""
+
+    def setGroupName(self, name):
+        self.named = name
+
+    def getGroupName(self):
+        return self.named
+
+
 #: What releases before 2.13 call a method.
 OLD_NAMES = {
     "_allgather_base": "all_gather_single",

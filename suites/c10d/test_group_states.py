@@ -27,8 +27,8 @@ from torch.distributed import distributed_c10d as c10d
 
 from harness import MultiProcessTestCase, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.releases import torch_at_least
-from suites.accepted_sections import accepted_sections, as_section
-from suites.c10d.noting import RANK, SIZE, TIMEOUT, Noting
+from suites.accepted_sections import check_sections
+from suites.c10d.noting import RANK, SIZE, TIMEOUT, Named
 
 ACCEPTED = Path(__file__).with_name("groups.txt")
 REFUSALS = (ValueError, RuntimeError, AssertionError, KeyError, TypeError, IndexError, AttributeError)
@@ -62,17 +62,11 @@ class Keys(dist.Store):
         return self
 
 
-class Telling(Noting):
+class Telling(Named):
     """Tells when it is shut down or aborted, and is its own backend, which can be shrunk."""
 
     told: list[str]
     supports_shrinking = True
-
-    def setGroupName(self, name):
-        self.named = name
-
-    def getGroupName(self):
-        return self.named
 
     def shutdown(self):
         self.told.append(f"{self.group_name} is shut down")
@@ -162,7 +156,7 @@ class GroupStatesTest(MultiProcessTestCase):
                 f"{world.pg_backend_config[group]}, {world.pg_group_ranks.get(group)}, "
                 f"{world.pg_to_tag[group]!r} of {tags}, in {self.place(store)}"
             )
-            if not isinstance(group, Noting):
+            if not isinstance(group, Named):
                 yield f"{group.rank()} of {group.size()}, {group.name()}, {list(self.devices(group))}"
         empty = [tag for tag, groups in world.tags_to_pg.items() if not groups]
         others = set(world.pg_group_ranks) - set(world.pg_map)
@@ -236,12 +230,7 @@ class GroupStatesTest(MultiProcessTestCase):
         return lines
 
     def test_programs(self):
-        sections = accepted_sections(ACCEPTED)
-        self.assertTrue(sections)
-        for program, accepted in sections.items():
-            found = self.answer(program)
-            with self.subTest(program):
-                self.assertEqual(found, accepted, as_section(program, found))
+        check_sections(self, ACCEPTED, self.answer)
 
 
 if __name__ == "__main__":

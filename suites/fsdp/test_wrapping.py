@@ -34,7 +34,7 @@ from torch.distributed.fsdp.wrap import (
 )
 
 from harness import TestCase, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
-from suites.accepted_sections import accepted_sections, as_section
+from suites.accepted_sections import check_sections
 
 ACCEPTED = Path(__file__).with_name("wrappings.txt")
 REFUSALS = (ValueError, AssertionError, NotImplementedError, TypeError, RuntimeError)
@@ -245,12 +245,7 @@ class WrappingTest(TestCase):
     """All sections of the file."""
 
     def test_ways(self):
-        sections = accepted_sections(ACCEPTED)
-        self.assertTrue(sections)
-        for expression, accepted in sections.items():
-            found = answer(expression)
-            with self.subTest(expression):
-                self.assertEqual(found, accepted, as_section(expression, found))
+        check_sections(self, ACCEPTED, answer)
 
 
 if __name__ == "__main__":
