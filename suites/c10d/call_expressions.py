@@ -173,6 +173,7 @@ OTHERS = (
     "[dist.is_backend_available(each) for each in ('gloo', 'GLOO', 'noting', 'nothing')]",
     "[dist.is_initialized(), dist.is_torchelastic_launched(), dist.is_available()]",
     "dist.supports_complex(op.SUM), dist.supports_complex(op.MAX), dist.supports_complex(op.AVG)",
+    "[dist.supports_complex(each) for each in (op.MIN, op.PRODUCT, op.BAND, op.BOR, op.BXOR)]",
     "dist.new_group()",
     "dist.new_group([2, 1])",
     "dist.new_group([1], timedelta(seconds=3), group_desc='alone')",

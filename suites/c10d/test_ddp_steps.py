@@ -177,7 +177,8 @@ class DdpStepsTest(MultiProcessTestCase):
     def step(self, ddp, times=1, backward=True, **named):
         """Forward and, of the sum of what has a gradient, backward; tells what comes of each."""
         out = ddp(torch.tensor([[1.0, 10.0]]) * times, **named)
-        self.told.append(f"out {described(out)}")
+        makers = [type(each.grad_fn).__name__ for each in module._find_tensors(out)]
+        self.told.append(f"out {described(out)} of {makers}")
         if backward:
             sum(each.sum() for each in module._find_tensors(out) if each.requires_grad).backward()
             gradients = {name: each.grad for name, each in ddp.module.named_parameters()}
@@ -206,7 +207,8 @@ class DdpStepsTest(MultiProcessTestCase):
             try:
                 exec(program, self.names())
             except REFUSALS as error:
-                self.told.append(f"{type(error).__name__}: {str(error).splitlines()[0]}")
+                first, *_ = str(error).split("\n")
+                self.told.append(f"{type(error).__name__}: {first}")
         return [*map(str, self.told), *(f"warns: {str(each.message).splitlines()[0]}" for each in warned)]
 
     def names(self):

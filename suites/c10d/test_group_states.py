@@ -23,6 +23,7 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
 import torch
 import torch.distributed as dist
 from torch._C._distributed_c10d import FakeProcessGroup
+from torch.distributed import _functional_collectives as functional
 from torch.distributed import distributed_c10d as c10d
 
 from harness import MultiProcessTestCase, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
@@ -197,6 +198,7 @@ class GroupStatesTest(MultiProcessTestCase):
             **vars(self),
             "dist": dist,
             "c10d": c10d,
+            "functional": functional,
             "torch": torch,
             "os": os,
             "start": self.start,
@@ -217,7 +219,8 @@ class GroupStatesTest(MultiProcessTestCase):
             try:
                 exec(program, names)
             except REFUSALS as error:
-                self.told.append(f"{type(error).__name__}: {str(error).splitlines()[0]}")
+                first, *_ = str(error).split("\n")
+                self.told.append(f"{type(error).__name__}: {first}")
             lines = [
                 *map(str, self.told),
                 *(f"warns: {str(each.message).splitlines()[0]}" for each in warned),
