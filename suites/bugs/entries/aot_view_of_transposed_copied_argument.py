@@ -8,7 +8,7 @@ fails: silently wrong: the view
 since: 2.11
 reach: internal entry: aot_function; dynamo leaves a transposition of an argument to eager
 fuzzer: views
-upstream: none found
+upstream: none found; pytorch/pytorch#90507 is of what autograd is told of in-place views, for results
 who: Whoever builds a compiler on aot_function.
 seen: ^(views|aot): silently wrong: output #: stride[^|]*\| (?:[^|]*; )?[abc]\.copy_\((?P<own>[abc])\);
     [^|]*\b(?P=own)\.(t_|transpose_)\([^|]*\b(?P<view>t\d+) = (?P=own)\b[^|]*return [^|]*\b(?P=view)\b
