@@ -7,7 +7,17 @@ from dataclasses import replace
 from typing import Any
 
 from harness.fuzzing.blocks import BLOCKS
-from harness.fuzzing.fsdp.program import DOUBLE, OPTIMIZERS, REFUSED, SUBMODULES, WAYS, FsdpProgram, Step
+from harness.fuzzing.fsdp.program import (
+    COMPILED,
+    DOUBLE,
+    OPTIMIZERS,
+    REFUSED,
+    RESTORES,
+    SUBMODULES,
+    WAYS,
+    FsdpProgram,
+    Step,
+)
 
 #: The most blocks of a module and steps of a program.
 MAX_BLOCKS, MAX_STEPS = 5, 3
@@ -39,8 +49,12 @@ def drawn(seed: int, world_size: int) -> FsdpProgram:
         options["offload"] = True
     if choice.random() < 0.2 and world_size != 3:
         options["last_dim"] = True
+    if choice.random() < 0.1:
+        options["compile"] = choice.choice(COMPILED)
     optimizer = choice.choice(OPTIMIZERS[:2] if low else OPTIMIZERS)
-    steps = tuple(step(choice) for _ in range(choice.randint(1, MAX_STEPS)))
+    fixed = isinstance(options.get("reshard"), int) and not isinstance(options.get("reshard"), bool)
+    restored = RESTORES[1:3] if fixed or {name for name, _ in blocks} & DOUBLE else RESTORES[1:]
+    steps = tuple(step(choice, restored) for _ in range(choice.randint(1, MAX_STEPS)))
     if any(role == "ignored" for _, role in blocks):
         steps = tuple(replace(each, clips=False) for each in steps)
     steps = restorable(optimizer, blocks, steps)
@@ -69,13 +83,13 @@ def block(choice: random.Random, names: list[str], ignores: bool) -> tuple[str, 
     return name, choice.choice(roles) if name in SUBMODULES else ""
 
 
-def step(choice: random.Random) -> Step:
-    """A step of any kind."""
+def step(choice: random.Random, restored: tuple[str, ...]) -> Step:
+    """A step of any kind; before it the states are restored in one of the ways of ``restored``, or not."""
     return Step(
         choice.choice((1, 1, 2, 3)),
         choice.choice(WAYS),
         choice.random() < 0.3,
         choice.random() < 0.2,
-        choice.choice(("", "", "", "full", "sharded")),
+        choice.choice(("", "", "", *restored)),
         choice.random() < 0.3,
     )

@@ -9,7 +9,7 @@ from dataclasses import astuple
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from harness.fuzzing.fsdp import training
+from harness.fuzzing.fsdp import meshes, training
 from harness.fuzzing.fsdp.draw import drawn
 from harness.fuzzing.fsdp.program import FsdpProgram, from_json, to_json
 from harness.fuzzing.fsdp.shrink import simpler
@@ -32,12 +32,15 @@ class FsdpPrograms(Hunted[FsdpProgram]):
 
     name = "fsdp"
     timeout_s = 60.0
-    imports = ("torch.distributed.checkpoint.state_dict", "torch.distributed.fsdp", "torch._dynamo")
+    imports: ClassVar[tuple[str, ...]] = (
+        *("torch.distributed.checkpoint.state_dict", "torch.distributed.fsdp", "torch._dynamo"),
+        "functorch.compile",
+    )
     #: The programs, the one of a seed, how one is checked, and the modules of which its script is made.
     kind: ClassVar[type[FsdpProgram]] = FsdpProgram
     program_of: Callable[[int, int], FsdpProgram] = staticmethod(drawn)
     check: Callable[..., None] = staticmethod(training.check)
-    modules: ClassVar[tuple[ModuleType, ...]] = (training,)
+    modules: ClassVar[tuple[ModuleType, ...]] = (meshes, training)
 
     def drawn(self, seed: int) -> Iterator[FsdpProgram]:
         """Programs without end for a number of ranks that the seed decides."""
@@ -52,10 +55,7 @@ class FsdpPrograms(Hunted[FsdpProgram]):
     def run(self, program: FsdpProgram, place: Place) -> None:
         """Trains in one rank; what FSDP says not to support is rejected."""
         try:
-            if program.mesh not in _meshes:
-                _meshes[program.mesh] = training.mesh_of(program.mesh)
-            arguments: list[Any] = [*_arguments(program), _meshes[program.mesh]]
-            self.check(model_of(program.source), *arguments)
+            self.check(model_of(program.source), *_arguments(program), _meshes)
         except (NotImplementedError, ValueError, RuntimeError) as error:
             if "not support" in str(error) or "unsupported" in str(error):
                 raise Rejected(str(error)) from error

@@ -23,7 +23,12 @@ ROLES = ("", "unit", "ignored")
 #: How gradients are accumulated: reduced in the last backward, resharded there only, too, or in each.
 WAYS = ("once", "kept", "each")
 OPTIMIZERS = ("sgd", "momentum", "adam")
-OPTIONS = frozenset({"reshard", "dtype", "reduce", "offload", "last_dim"})
+OPTIONS = frozenset({"reshard", "dtype", "reduce", "offload", "last_dim", "compile"})
+#: How state dicts go to a new model and optimizer; resized ones go to another mesh, through a checkpoint.
+RESTORES = ("", "full", "sharded", "resized")
+#: What is compiled: each unit, before it is sharded (torch's own modules run in eager then), or the whole
+#: module, which is.
+COMPILED = ("units", "whole")
 P = TypeVar("P", bound="FsdpProgram")
 
 
@@ -32,8 +37,8 @@ class Step:
     """One optimizer step of ``batches`` backwards, which accumulate in one of ``WAYS``.
 
     ``keeps``: gradients are set to zero before it, not to None. ``evaluates``: the module is called without
-    gradients before it. ``restores``: before it, state dicts ("full" or "sharded") go to a new model and
-    optimizer. ``clips``: the norm of the gradients is limited.
+    gradients before it. ``restores``: before it, state dicts go to a new model and optimizer, in one of
+    ``RESTORES``. ``clips``: the norm of the gradients is limited.
     """
 
     batches: int = 1
@@ -49,11 +54,13 @@ class FsdpProgram:
     """Blocks, each with its role, the mesh, options that are not defaults, and the steps.
 
     Blocks from number ``inner`` on are in a module within, which is a unit if ``unit``. The options are
-    ``reshard`` (after forward), ``dtype`` and ``reduce`` (of the mixed precision), ``offload``, ``last_dim``.
+    ``reshard`` (after forward), ``dtype`` and ``reduce`` (of the mixed precision), ``offload``, ``last_dim``,
+    and ``compile``, one of ``COMPILED``.
     """
 
-    #: The options that there are, and the blocks that are not supported.
+    #: The options that there are, how states are restored, and the blocks that are not supported.
     known_options: ClassVar[frozenset[str]] = OPTIONS
+    known_restores: ClassVar[tuple[str, ...]] = RESTORES
     refused: ClassVar[frozenset[str]] = REFUSED
 
     mesh: tuple[int, ...]
@@ -83,6 +90,11 @@ class FsdpProgram:
             raise UsageError("norms of DTensors and ignored tensors are not taken together")
         if self.inner is not None and not 0 <= self.inner <= len(self.blocks):
             raise UsageError("the module within begins at one of the blocks")
+        restores = {each.restores for each in self.steps}
+        if restores - {*self.known_restores}:
+            raise UsageError(f"restores is one of {', '.join(map(repr, self.known_restores))}")
+        if "resized" in restores and names & DOUBLE:
+            raise UsageError("a checkpoint has the buffers of one rank")
         self.check_sharding(options)
 
     def check_sharding(self, options: dict[str, Any]) -> None:
@@ -92,6 +104,11 @@ class FsdpProgram:
             self.mesh[-1] % reshard or not 1 < reshard < self.mesh[-1]
         ):
             raise UsageError("a number for reshard_after_forward divides the ranks")
+        resized = any(each.restores == "resized" for each in self.steps)
+        if resized and not isinstance(reshard, bool | None):
+            raise UsageError("a number for reshard_after_forward fits one mesh")
+        if options.get("compile", COMPILED[0]) not in COMPILED:
+            raise UsageError(f"compile is one of {', '.join(COMPILED)}")
 
     @property
     def world_size(self) -> int:

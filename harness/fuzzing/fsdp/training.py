@@ -13,11 +13,11 @@ from typing import Any
 import torch
 import torch.distributed
 from torch import nn
-from torch.distributed.checkpoint.state_dict import StateDictOptions, get_state_dict, set_state_dict
-from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import CPUOffloadPolicy, FSDPModule, MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, Shard
 
+from harness.fuzzing.fsdp.meshes import Meshes, carry_over, meshes_of
 from harness.fuzzing.training import State, backward, batch, difference, made, states
 
 # The number of the batch of a call without gradients.
@@ -28,11 +28,14 @@ LIMIT = 0.05
 TOLERANCES = {"float64": 1e-8, "float32": 1e-4, "bfloat16": 1e-1}
 # A step: batches, way, keeps, evaluates, restores, clips.
 Steps = Sequence[tuple[int, str, bool, bool, str, bool]]
+# The name of what a step that clips says beside its states.
+NORM = "norm of the gradients"
 
 
-def mesh_of(shape: Sequence[int]) -> DeviceMesh:
-    """A mesh over all ranks, whose last dimension shards, and the one before it replicates."""
-    return init_device_mesh("cpu", tuple(shape), mesh_dim_names=("replicate", "shard")[-len(shape) :])
+def built(model: Callable[[], nn.Module], options: dict[str, Any]) -> nn.Module:
+    """A new module, of float32 if it is ``single``."""
+    module = made(model)
+    return module.float() if options.get("single") else module
 
 
 def optimizer_of(module: nn.Module, name: str, foreach: bool) -> torch.optim.Optimizer:
@@ -65,31 +68,38 @@ def sharded(
         unit = module.get_submodule(name)
         if unit not in wrapped:
             wrapped.add(unit)
+            if options.get("compile") == "units":
+                unit.compile(backend="aot_eager")
             fully_shard(unit, **given)
-    return fully_shard(module, **given)
+    fsdp = fully_shard(module, **given)
+    if options.get("compile") == "whole":
+        module.compile(backend="aot_eager")
+    return fsdp
 
 
 def with_fsdp(
     model: Callable[[], nn.Module],
-    mesh: DeviceMesh,
+    meshes: Sequence[DeviceMesh],
     units: Sequence[str],
     ignored: Sequence[str],
     options: dict[str, Any],
     steps: Steps,
     optimizer: str,
 ) -> Iterator[State]:
-    """Yields what this rank holds after each of its steps."""
+    """Yields what this rank holds after each of its steps, in the meshes of ``meshes_of``."""
     rank = torch.distributed.get_rank()
+    if "compile" in options:
+        torch.compiler.reset()  # else the code that all modules share is compiled for the first ones alone
     module = made(model)
-    fsdp = sharded(module, mesh, units, ignored, options)
+    fsdp = sharded(module, meshes[0], units, ignored, options)
     optim = optimizer_of(module, optimizer, not ignored)
     for step, (batches, way, keeps, evaluates, restores, clips) in enumerate(steps):
         if restores:
             before = module, optim
             module = emptied(made(model))
-            fsdp = sharded(module, mesh, units, ignored, options)
+            fsdp = sharded(module, meshes[step + 1], units, ignored, options)
             optim = optimizer_of(module, optimizer, not ignored)
-            carry_over(before, (module, optim), full=restores == "full")
+            carry_over(before, (module, optim), restores)
         optim.zero_grad(set_to_none=not keeps)
         if evaluates:
             with torch.no_grad():
@@ -103,20 +113,16 @@ def with_fsdp(
         for name in ignored:  # FSDP leaves them to the user
             for parameter in module.get_submodule(name).parameters():
                 average_gradient(parameter)
-        if clips:
-            nn.utils.clip_grad_norm_([each for each in module.parameters() if each.requires_grad], LIMIT)
+        norm = {NORM: clipped(module)} if clips else {}
         optim.step()
-        yield {name: local(value) for name, value in states(module).items()}
+        yield {name: local(value) for name, value in states(module).items()} | norm
 
 
-Trained = tuple[nn.Module, torch.optim.Optimizer]
-
-
-def carry_over(source: Trained, target: Trained, *, full: bool) -> None:
-    """Copies the states of a module and its optimizer to others, by state dicts, full or of shards."""
-    how = StateDictOptions(full_state_dict=full, strict=False)
-    own, optims = get_state_dict(*source, options=how)
-    set_state_dict(*target, model_state_dict=own, optim_state_dict=optims, options=how)
+def clipped(module: nn.Module) -> torch.Tensor:
+    """Limits the norm of the gradients, and gives what it was."""
+    trained = [each for each in module.parameters() if each.requires_grad]
+    norm = nn.utils.clip_grad_norm_(trained, LIMIT)
+    return norm.full_tensor() if isinstance(norm, DTensor) else norm
 
 
 def average_gradient(parameter: nn.Parameter) -> None:
@@ -150,10 +156,10 @@ def without_fsdp(
     ignored: Sequence[str] = (),
 ) -> Iterator[list[State]]:
     """Yields the states of all ranks after each step, in whole tensors."""
-    module = made(model)
+    module = built(model, options)
     buffers = [{name: each.clone() for name, each in module.named_buffers()} for _ in range(world)]
     optim = optimizer_of(module, optimizer, not ignored)
-    dtype = getattr(torch, options.get("dtype", "float64"))
+    dtype = getattr(torch, precision(options))
     for step, (batches, _, keeps, evaluates, restores, clips) in enumerate(steps):
         optim.zero_grad(set_to_none=not keeps or bool(restores))
         for number in [EVALUATION] * evaluates + [*range(batches)]:
@@ -169,11 +175,25 @@ def without_fsdp(
                     backward(low, x)
                     add_gradients(module, low, world)
                 buffers[rank] = {name: each.clone() for name, each in low.named_buffers()}
-        if clips:
-            nn.utils.clip_grad_norm_([each for each in module.parameters() if each.requires_grad], LIMIT)
+        norm = {NORM: limited(module)} if clips else {}
         optim.step()
-        shared = states(module)
+        shared = states(module) | norm
         yield [{**shared, **{f"buffer {name}": each for name, each in own.items()}} for own in buffers]
+
+
+def limited(module: nn.Module) -> torch.Tensor:
+    """Limits the norm of the gradients by its definition, and gives what it was."""
+    grads = [each.grad for each in module.parameters() if each.grad is not None]
+    norm = torch.cat([each.flatten() for each in grads]).square().sum().sqrt()
+    for each in grads:
+        each *= min(1.0, LIMIT / (float(norm) + 1e-6))
+    return norm
+
+
+def precision(options: dict[str, Any]) -> str:
+    """The dtype in which gradients are computed."""
+    found: str = options.get("dtype", "float32" if options.get("single") else "float64")
+    return found
 
 
 def add_gradients(module: nn.Module, low: nn.Module, world: int) -> None:
@@ -201,37 +221,37 @@ def check(
     options: dict[str, Any],
     steps: Steps,
     optimizer: str,
-    mesh: DeviceMesh | None = None,
+    kept: Meshes | None = None,
 ) -> None:
-    """Trains in both ways in a rank; AssertionError where what it holds differs."""
-    if mesh is None:
-        mesh = mesh_of(shape)
-    found = list(with_fsdp(model, mesh, units, ignored, options, steps, optimizer))
-    rank, place, parts = mesh.get_rank(), mesh.get_local_rank(mesh.ndim - 1), mesh.size(mesh.ndim - 1)
-    expected = without_fsdp(model, mesh.size(), options, steps, optimizer, ignored)
+    """Trains in both ways in a rank; AssertionError where what it holds differs. ``kept`` are meshes."""
+    meshes = meshes_of(shape, [each[4] for each in steps], {} if kept is None else kept)
+    found = list(with_fsdp(model, meshes, units, ignored, options, steps, optimizer))
+    expected = without_fsdp(model, meshes[0].size(), options, steps, optimizer, ignored)
 
-    def part(name: str, whole: torch.Tensor | None, _: torch.Tensor | None) -> torch.Tensor | None:
-        if name.startswith("buffer ") or name.split(" ")[-1].rpartition(".")[0] in ignored:
+    def part(step: int, name: str, whole: torch.Tensor | None, _: torch.Tensor | None) -> torch.Tensor | None:
+        if name.startswith(("buffer ", NORM)) or name.split(" ")[-1].rpartition(".")[0] in ignored:
             return whole
+        mesh = meshes[step + 1]
+        place, parts = mesh.get_local_rank(mesh.ndim - 1), mesh.size(mesh.ndim - 1)
         return shard_of(whole, options.get("last_dim", False), place, parts)
 
-    compare(found, [every[rank] for every in expected], part, options)
+    compare(found, [every[meshes[0].get_rank()] for every in expected], part, options)
 
 
 def compare(
     found: Sequence[State],
     expected: Sequence[State],
-    part: Callable[[str, torch.Tensor | None, torch.Tensor | None], torch.Tensor | None],
+    part: Callable[[int, str, torch.Tensor | None, torch.Tensor | None], torch.Tensor | None],
     options: dict[str, Any],
 ) -> None:
     """AssertionError where a rank's states after a step differ from what is right.
 
-    ``part`` gives what is right in place of a whole tensor, for its name and the tensor that was found.
+    ``part`` gives what is right in a step in place of a whole tensor, for its name and the tensor found.
     """
-    tolerance = TOLERANCES[options.get("dtype", "float64")]
+    tolerance = TOLERANCES[precision(options)]
     for step, (own, whole) in enumerate(zip(found, expected, strict=True)):
         assert own.keys() == whole.keys(), f"names: {[*own]} for {[*whole]}"
         for name, got in own.items():
-            right = part(name, whole[name], got)
+            right = part(step, name, whole[name], got)
             text = difference(name, got, right, tolerance)
             assert not text, f"{text}\nafter step {step}: {got}\nfor {right}"

@@ -39,8 +39,11 @@ def drawn(seed: int, world_size: int) -> Fsdp1Program:
     inner = choice.choice((None, choice.randint(0, len(blocks) - 1)))
     unit = inner is not None and choice.random() < 0.6
     optimizer = choice.choice(OPTIMIZERS[:2] if low else OPTIMIZERS)
-    # clip_grad_norm_ refuses gradients of float64, which is in the book.
-    steps = tuple(replace(step(choice), clips=False) for _ in range(choice.randint(1, MAX_STEPS)))
+    single = choice.random() < 0.3
+    options.update({"single": True} if single else {})
+    steps = tuple(step(choice, Fsdp1Program.known_restores[1:]) for _ in range(choice.randint(1, MAX_STEPS)))
+    if not single or any(role == "ignored" for _, role in blocks):
+        steps = tuple(replace(each, clips=False) for each in steps)
     steps = restorable(optimizer, blocks, steps)
     return Fsdp1Program(mesh, blocks, inner, unit, tuple(sorted(options.items())), steps, optimizer)
 

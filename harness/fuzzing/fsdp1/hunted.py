@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from harness.fuzzing.fsdp import meshes
 from harness.fuzzing.fsdp import training as of_fsdp
 from harness.fuzzing.fsdp.hunted import FsdpPrograms
 from harness.fuzzing.fsdp1 import training
@@ -16,4 +17,4 @@ class Fsdp1Programs(FsdpPrograms):
     kind = Fsdp1Program
     program_of = staticmethod(drawn)
     check = staticmethod(training.check_fsdp1)
-    modules = (of_fsdp, training)
+    modules = (meshes, of_fsdp, training)

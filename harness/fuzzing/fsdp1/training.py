@@ -21,19 +21,20 @@ from torch.distributed.fsdp import (
     ShardingStrategy,
 )
 
+from harness.fuzzing.fsdp.meshes import Meshes, carry_over, meshes_of
 from harness.fuzzing.fsdp.training import (
     EVALUATION,
     LIMIT,
+    NORM,
     Steps,
     average_gradient,
-    carry_over,
+    built,
     compare,
     emptied,
-    mesh_of,
     optimizer_of,
     without_fsdp,
 )
-from harness.fuzzing.training import State, backward, batch, made, states
+from harness.fuzzing.training import State, backward, batch, states
 
 # What FSDP1 puts into the names of a module that it has wrapped.
 WRAPPED = "_fsdp_wrapped_module."
@@ -80,31 +81,31 @@ def with_fsdp1(
 ) -> Iterator[State]:
     """Yields the whole parameters and gradients, and this rank's buffers, after each of its steps."""
     rank, orig = torch.distributed.get_rank(), options.get("orig", False)
-    module = wrapped(made(model), mesh, units, ignored, options)
+    dtype = torch.float32 if options.get("single") else torch.float64
+    module = wrapped(built(model, options), mesh, units, ignored, options)
     optim = optimizer_of(module, optimizer, not ignored)
     for step, (batches, way, keeps, evaluates, restores, clips) in enumerate(steps):
         if restores:
             before = module, optim
-            module = wrapped(emptied(made(model)), mesh, units, ignored, options)
+            module = wrapped(emptied(built(model, options)), mesh, units, ignored, options)
             optim = optimizer_of(module, optimizer, not ignored)
-            carry_over(before, (module, optim), full=restores == "full")
+            carry_over(before, (module, optim), restores)
         optim.zero_grad(set_to_none=not keeps)
         if evaluates:
             with torch.no_grad():
-                module(batch(rank, step, EVALUATION))
+                module(batch(rank, step, EVALUATION).to(dtype))
         for number in range(batches):
             synced = number + 1 == batches or way == "each"
             with contextlib.nullcontext() if synced else module.no_sync():
-                backward(module, batch(rank, step, number))
+                backward(module, batch(rank, step, number).to(dtype))
         for name, parameter in module.named_parameters():  # FSDP leaves those ignored to the user
             if name.replace(WRAPPED, "").rpartition(".")[0] in ignored:
                 average_gradient(parameter)
-        if clips:
-            module.clip_grad_norm_(LIMIT)
+        norm = {NORM: module.clip_grad_norm_(LIMIT)} if clips else {}
         optim.step()
         with FullyShardedDataParallel.summon_full_params(module, writeback=False, with_grads=orig):
             found = states(module)
-        yield {name.replace(WRAPPED, ""): value for name, value in found.items()}
+        yield {name.replace(WRAPPED, ""): value for name, value in found.items()} | norm
 
 
 def check_fsdp1(
@@ -115,15 +116,14 @@ def check_fsdp1(
     options: dict[str, Any],
     steps: Steps,
     optimizer: str,
-    mesh: DeviceMesh | None = None,
+    kept: Meshes | None = None,
 ) -> None:
-    """Trains in both ways in a rank; AssertionError where it has something else."""
-    if mesh is None:
-        mesh = mesh_of(shape)
+    """Trains in both ways in a rank; AssertionError where it has something else. ``kept`` are meshes."""
+    mesh = meshes_of(shape, (), {} if kept is None else kept)[0]
     found = list(with_fsdp1(model, mesh, units, ignored, options, steps, optimizer))
     expected = without_fsdp(model, mesh.size(), options, steps, optimizer, ignored)
 
-    def part(name: str, whole: torch.Tensor | None, got: torch.Tensor | None) -> torch.Tensor | None:
+    def part(_: int, name: str, whole: torch.Tensor | None, got: torch.Tensor | None) -> torch.Tensor | None:
         if not name.startswith("gradient "):
             return whole
         if not options.get("orig"):

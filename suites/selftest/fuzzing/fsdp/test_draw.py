@@ -6,7 +6,7 @@ import unittest
 
 from harness.fuzzing.blocks import BLOCKS
 from harness.fuzzing.fsdp.draw import MAX_BLOCKS, MAX_STEPS, MESHES, NOT_REDUCED, drawn
-from harness.fuzzing.fsdp.program import OPTIMIZERS, OPTIONS, REFUSED, ROLES, WAYS
+from harness.fuzzing.fsdp.program import COMPILED, OPTIMIZERS, OPTIONS, REFUSED, RESTORES, ROLES, WAYS
 
 PROGRAMS = [drawn(seed, size) for seed in range(100) for size in MESHES]
 
@@ -28,7 +28,8 @@ class DrawTest(unittest.TestCase):
         self.assertEqual({each.optimizer for each in PROGRAMS}, set(OPTIMIZERS))
         steps = [step for each in PROGRAMS for step in each.steps]
         self.assertEqual({step.way for step in steps}, set(WAYS))
-        self.assertEqual({step.restores for step in steps}, {"", "full", "sharded"})
+        self.assertEqual({step.restores for step in steps}, set(RESTORES))
+        self.assertLessEqual({("compile", each) for each in COMPILED}, options)
         self.assertEqual({step.batches for step in steps}, {1, 2, 3})
         self.assertLessEqual(max(len(each.blocks) for each in PROGRAMS), MAX_BLOCKS)
         self.assertLessEqual(max(len(each.steps) for each in PROGRAMS), MAX_STEPS)

@@ -6,7 +6,7 @@ import itertools
 import unittest
 
 from harness.fuzzing.fsdp.hunted import WORLD_SIZES, FsdpPrograms
-from harness.fuzzing.fsdp.program import FsdpProgram, Step
+from harness.fuzzing.fsdp.program import COMPILED, FsdpProgram, Step
 from suites.selftest.fuzzing.scripts import alone, ended
 
 STEPS = (Step(2, "kept"), Step(1, restores="sharded", clips=True))
@@ -19,6 +19,15 @@ FAULTS = {
     "[each.zero_() for each in module.buffers()]": "gradient of first.weight differs",
 }
 PLACE = "            backward(module, batch(rank, step, number))\n"
+
+
+#: A program that goes on with another mesh, and one of which is compiled what an option says.
+RESIZED = FsdpProgram((2,), (("odd", ""),), None, False, (), (Step(), Step(restores="resized")), "momentum")
+COMPILING = {
+    each: FsdpProgram((2,), (("odd", ""),), 0, True, (("compile", each),), (Step(),)) for each in COMPILED
+}
+#: A compiler whose code gives the half.
+HALVING = "lambda graph, _: lambda *given: [each / 2 for each in graph(*given)]"
 
 
 class HuntedTest(unittest.TestCase):
@@ -54,6 +63,24 @@ class HuntedTest(unittest.TestCase):
                 done = ended(wrong, FsdpPrograms.imports)
                 self.assertEqual(done.returncode, 1)
                 self.assertIn(f"AssertionError: {text}", done.stderr)
+
+    def test_resized(self) -> None:
+        """The states come to the other mesh; one that is not read from the checkpoint is named."""
+        script = FsdpPrograms().script(RESIZED)
+        done = ended(script, FsdpPrograms.imports)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done = ended(script.replace("torch.distributed.checkpoint.load(", "dict("), FsdpPrograms.imports)
+        self.assertIn("AssertionError: gradient of first.weight differs", done.stderr)
+
+    def test_compiled(self) -> None:
+        """What is compiled is used."""
+        for name, program in COMPILING.items():
+            script = FsdpPrograms().script(program)
+            with self.subTest(name):
+                done = ended(script, FsdpPrograms.imports)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                done = ended(script.replace('"aot_eager"', HALVING), FsdpPrograms.imports)
+                self.assertRegex(done.stderr, r"AssertionError: gradient of \S+ differs")
 
 
 if __name__ == "__main__":

@@ -36,6 +36,10 @@ class ProgramTest(unittest.TestCase):
             {"options": (("dtype", "float32"),)},
             {"options": (("reshard", 3),)},
             {"steps": (Step(clips=True),)},
+            {"steps": (Step(restores="moved"),)},
+            {"steps": (Step(restores="resized"),), "options": ()},
+            {"steps": (Step(restores="resized"),), "blocks": (("odd", ""),), "inner": None, "unit": False},
+            {"options": (("compile", "all"),)},
             {"inner": 5},
         )
         for changes in refused:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import unittest
+from typing import Any
 
 import torch
 
 from harness.fuzzing.blocks import model_source
-from harness.fuzzing.fsdp.training import LIMIT, shard_of, without_fsdp
+from harness.fuzzing.fsdp.training import LIMIT, NORM, shard_of, without_fsdp
 from harness.fuzzing.training import State, backward, batch, made, model_of
 
 MODEL = model_of(model_source(("buffer",)))
 
 
-def states(step: tuple[int, str, bool, bool, str, bool], **options: str) -> list[State]:
+def states(step: tuple[int, str, bool, bool, str, bool], **options: Any) -> list[State]:
     """The states of two ranks after one step."""
     return next(without_fsdp(MODEL, 2, options, [step], "sgd"))
 
@@ -43,6 +44,13 @@ class TrainingTest(unittest.TestCase):
         found, _ = states((1, "once", False, False, "", True))
         grads = [value for name, value in found.items() if name.startswith("gradient") and value is not None]
         self.assertAlmostEqual(float(torch.nn.utils.get_total_norm(grads)), LIMIT, places=4)
+        before, _ = states((1, "once", False, False, "", False))
+        grads = [v for name, v in before.items() if name.startswith("gradient") and v is not None]
+        torch.testing.assert_close(found[NORM], torch.nn.utils.get_total_norm(grads))
+
+    def test_single(self) -> None:
+        found, _ = states((1, "once", False, False, "", True), single=True)
+        self.assertEqual({each.dtype for each in found.values() if each is not None}, {torch.float32})
 
     def test_shards(self) -> None:
         """Three rows of three ranks' four: the last rank has none of what does not reach it."""

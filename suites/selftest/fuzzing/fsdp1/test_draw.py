@@ -25,6 +25,7 @@ class DrawTest(unittest.TestCase):
         self.assertEqual({name for name, _ in options}, Fsdp1Program.known_options)
         self.assertLessEqual({("strategy", each) for each in (*STRATEGIES, *HYBRIDS)}, options)
         self.assertLessEqual({("prefetch", each) for each in PREFETCHES}, options)
+        self.assertTrue(any(step.clips for each in PROGRAMS for step in each.steps))
 
 
 if __name__ == "__main__":

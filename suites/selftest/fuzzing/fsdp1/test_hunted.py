@@ -19,7 +19,10 @@ FAULTS = {
     "module._flat_param.data.mul_(2)": "gradient of first.weight differs",
     "[each.zero_() for each in module.buffers()]": "gradient of first.weight differs",
 }
-PLACE = "                backward(module, batch(rank, step, number))\n"
+PLACE = "                backward(module, batch(rank, step, number).to(dtype))\n"
+
+
+CLIPPING = Fsdp1Program((2,), BLOCKS, None, False, (("orig", True), ("single", True)), (Step(clips=True),))
 
 
 class HuntedTest(unittest.TestCase):
@@ -44,6 +47,15 @@ class HuntedTest(unittest.TestCase):
                 done = ended(script.replace(PLACE, f"                {fault}\n{PLACE}"))
                 self.assertEqual(done.returncode, 1)
                 self.assertIn(f"AssertionError: {text}", done.stderr)
+
+    def test_clips(self) -> None:
+        """The gradients of a module of float32 are clipped by the norm of all of them, not of a rank's."""
+        script = Fsdp1Programs().script(CLIPPING)
+        done = ended(script)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        own = "nn.utils.clip_grad_norm_(module.parameters(), LIMIT)"
+        done = ended(script.replace("module.clip_grad_norm_(LIMIT)", own))
+        self.assertRegex(done.stderr, r"AssertionError: gradient of \S+ differs")
 
 
 if __name__ == "__main__":

@@ -29,6 +29,8 @@ class ProgramTest(unittest.TestCase):
         for changes, text in (
             ({"options": (("strategy", "HYBRID_SHARD"),)}, "two dimensions"),
             ({"mesh": (1, 2)}, "two dimensions"),
+            ({"steps": (Step(clips=True),)}, "float64"),
+            ({"steps": (Step(restores="resized"),)}, "restores is one of"),
             ({"options": (("reshard", True),)}, "no such block, role, option"),
             ({"options": (("prefetch", "both"),)}, "prefetch is one of"),
             ({"options": (), "blocks": (("frozen", ""),)}, "use_orig_params"),

@@ -9,7 +9,7 @@ import torch.distributed
 from torch.distributed.fsdp import FullyShardedDataParallel
 
 from harness.fuzzing.blocks import model_source
-from harness.fuzzing.fsdp.training import mesh_of
+from harness.fuzzing.fsdp.meshes import mesh_of
 from harness.fuzzing.fsdp1.training import check_fsdp1, wrapped
 from harness.fuzzing.training import made, model_of
 
