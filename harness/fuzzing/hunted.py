@@ -9,6 +9,7 @@ signatures, the book of known bugs::
 
 from __future__ import annotations
 
+import functools
 import importlib
 import re
 import sys
@@ -101,11 +102,12 @@ class Hunted(ABC, Generic[P]):
         ``script``, which is right where a program has one rank.
         """
         assert place.world_size == 1, "a program for several ranks has a run() of its own"
-        module, own = types.ModuleType("__main__"), sys.modules["__main__"]
-        module.__file__ = f"<program of {self.name}>"
+        module, own, name = _main_module(), sys.modules["__main__"], f"<program of {self.name}>"
+        vars(module).clear()
+        vars(module).update(__name__="__main__", __file__=name)
         sys.modules["__main__"] = module  # where compilers look for what a script defines
         try:
-            exec(compile(self.script(program), module.__file__, "exec"), vars(module))
+            exec(compile(self.script(program), name, "exec"), vars(module))
         finally:
             sys.modules["__main__"] = own
 
@@ -121,6 +123,12 @@ class Hunted(ABC, Generic[P]):
         """Restores a program from the values of ``to_json``."""
         found: P = value
         return found
+
+
+@functools.cache
+def _main_module() -> types.ModuleType:
+    """The main module of all programs of this process: dynamo keeps the first one that it has looked up."""
+    return types.ModuleType("__main__")
 
 
 def hunted(name: str) -> Hunted[Any]:

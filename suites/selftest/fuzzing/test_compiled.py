@@ -8,11 +8,21 @@ from dataclasses import replace
 import torch
 
 from harness.fuzzing import compiled
-from harness.fuzzing.compiled import AotFunctions, CompiledFunctions, renamed
+from harness.fuzzing.compiled import AotFunctions, CompiledFunctions, ExportedFunctions, renamed
+from harness.fuzzing.compilers import EXPORT
+from harness.fuzzing.functions import Inputs, TensorFunction
 from harness.fuzzing.hunted import Place
 
 # No store is asked for.
 PLACE = Place(0, 1, None)
+
+
+class ProcessTest(unittest.TestCase):
+    def test_one_runs_several_programs(self) -> None:
+        """What a script defines is looked up in it, and not in the first one that the process ran."""
+        inputs = Inputs(("x0 = torch.ones(3)", "y0 = x0 * 1"), (), ("y0",))
+        for line in ("t0 = a.sin()", "t0 = Doubled.apply(a)"):
+            ExportedFunctions().run(TensorFunction(inputs, (line,), ("t0",), EXPORT[1]), PLACE)
 
 
 class DrawnTest(unittest.TestCase):
