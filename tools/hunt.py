@@ -20,6 +20,7 @@ import itertools
 import multiprocessing
 import os
 import random
+import signal
 import sys
 import time
 from collections import Counter
@@ -34,6 +35,7 @@ if __package__ in (None, ""):  # started by its path: the tree is not on sys.pat
 from harness.errors import UsageError
 from harness.fuzzing.hunted import FUZZERS
 from harness.fuzzing.signature import Failure
+from harness.system.posix import die_with_parent
 from suites.bugs import book
 from tools.hunting import journal, page
 from tools.hunting.journal import Batch, Find
@@ -106,7 +108,7 @@ def _run(
 ) -> None:
     """Runs seeds, ``jobs`` side by side, until the time is over; a worker that dies costs its seed."""
     while time.time() < until_s:
-        with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
+        with pool_of(jobs) as pool:
             running: dict[Future[Batch], tuple[str, int]] = {}
             try:
                 while time.time() < until_s:
@@ -121,6 +123,12 @@ def _run(
                 return
             except BrokenProcessPool:
                 print(f"a process of the hunt died, with one of {sorted(running.values())}", flush=True)
+
+
+def pool_of(jobs: int) -> ProcessPoolExecutor:
+    """New processes that run seeds, and end with this one, however it ends."""
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(jobs, context, initializer=die_with_parent, initargs=(signal.SIGKILL,))
 
 
 def _ended(future: Future[Batch], fuzzer: str, seed: int, directory: Path) -> None:

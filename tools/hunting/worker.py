@@ -14,13 +14,19 @@ from typing import Any
 from harness.fuzzing.fresh_process import START_S, run_script
 from harness.fuzzing.hunted import Hunted, Rejected, hunted
 from harness.fuzzing.player import played, quiet_environment, smallest
-from harness.fuzzing.signature import Failure, Signature
+from harness.fuzzing.signature import Failure, Kind, Signature, plain
+from harness.outcomes import Status
 from suites.bugs import book
 from tools.hunting import journal, schedules
 from tools.hunting.journal import Batch, Find
+from tools.hunting.waiting import Waiting, patience_after
 
 # How many programs of a seed are run at most, so that all fuzzers get their turns.
 PROGRAMS = 100
+# How many times its time a program gets that timed out, at first, and how often it is played again.
+PATIENCE = 2.0
+PLAYS = 3
+TIMED_OUT = Failure(Kind.HANGS, plain(Status.TIMED_OUT.value))
 # How many finds of one failure are shrunk in any case; of further ones, one in so many.
 ALL_UP_TO = 6
 ONE_IN = 6
@@ -68,10 +74,23 @@ def run(task: Task) -> Batch:
 
 
 def _failure_of(fuzzer: Hunted[Any], program: Any, chaos: int | None) -> Failure | None:
-    """How a program fails; one that hung runs once more: a machine that stalled does not stall twice."""
+    """How a program fails; one that timed out runs again, and is given the time in which it had no processor.
+
+    Rejected where it had too little time in all of ``PLAYS``.
+    """
     failure = played(fuzzer, program, chaos=chaos)
-    if failure is not None and failure.kind.value == "hangs":
-        failure = played(fuzzer, program, patience=2.0, chaos=chaos)
+    patience: float | None = PATIENCE
+    for _ in range(PLAYS):
+        if failure != TIMED_OUT:
+            return failure
+        assert patience is not None, "more time is given only as long as the program had too little"
+        with Waiting() as waiting:
+            failure = played(fuzzer, program, patience=patience, chaos=chaos)
+        patience = patience_after(patience, fuzzer.timeout_s, waiting.seconds)
+        if patience is None:
+            return failure
+    if failure == TIMED_OUT:
+        raise Rejected("the machine has no time for it")
     return failure
 
 

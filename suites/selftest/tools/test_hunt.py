@@ -6,12 +6,16 @@ import argparse
 import contextlib
 import io
 import itertools
+import subprocess
+import sys
 import tempfile
 import unittest
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from unittest import mock
+
+import psutil
 
 from tools import hunt
 from tools.hunting import journal, page
@@ -74,6 +78,19 @@ class CommandTest(unittest.TestCase):
         died.set_exception(BrokenProcessPool())
         with self.assertRaises(BrokenProcessPool):
             hunt._ended(died, "aot", 3, Path())
+
+    def test_its_processes_end_with_it(self) -> None:
+        """Those of a hunt that is killed, too, which cannot end them."""
+        code = "import os, sys; from tools import hunt; pool = hunt.pool_of(1)"
+        code += "; print(pool.submit(os.getpid).result(), flush=True); sys.stdin.read()"
+        with subprocess.Popen(
+            [sys.executable, "-c", code], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as command:
+            assert command.stdout is not None
+            process = psutil.Process(int(command.stdout.readline()))
+            command.kill()
+        _, alive = psutil.wait_procs([process], timeout=60)
+        self.assertEqual(alive, [])
 
     def test_no_time_is_no_find(self) -> None:
         with tempfile.TemporaryDirectory() as name, contextlib.redirect_stdout(io.StringIO()) as said:

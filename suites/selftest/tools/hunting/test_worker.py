@@ -10,12 +10,13 @@ from pathlib import Path
 from unittest import mock
 
 from harness.fuzzing import hunted
+from harness.fuzzing.hunted import Rejected
 from harness.fuzzing.signature import Failure, Kind
 from suites.selftest.tools.hunting.test_schedules import READ_FIRST, SET_FIRST
 from suites.selftest.tools.planted.fuzzers import PLANTED
 from tools.hunting import journal, schedules, worker
 from tools.hunting.journal import Batch, Find
-from tools.hunting.worker import ALL_UP_TO, Task, confirmed, releases_of, run
+from tools.hunting.worker import ALL_UP_TO, TIMED_OUT, Task, confirmed, releases_of, run
 
 HERE = {"here": sys.executable}
 WRONG = Failure(Kind.WRONG, "sum #")
@@ -70,6 +71,36 @@ class RunTest(unittest.TestCase):
         self.assertEqual((batch.ran, batch.failed, find.number), (2, 1, 1))
         self.assertEqual(find.releases, {"here": ""})
         self.assertTrue(find.is_race, find.schedules)
+
+
+class TimedOutTest(unittest.TestCase):
+    def ended(self, ends: list[Failure | None], *waited_s: float) -> tuple[Failure | None, list[float]]:
+        """How a program of a second fails whose plays end so, and how many times its time each again got."""
+        fuzzer = mock.Mock(timeout_s=1.0)
+        waiting = mock.MagicMock()
+        type(waiting.return_value.__enter__.return_value).seconds = mock.PropertyMock(side_effect=waited_s)
+        with (
+            mock.patch.object(worker, "played", side_effect=ends) as played,
+            mock.patch.object(worker, "Waiting", waiting),
+        ):
+            failure = worker._failure_of(fuzzer, 0, None)
+        return failure, [call.kwargs["patience"] for call in played.mock_calls[1:]]
+
+    def test_it_had_its_time(self) -> None:
+        self.assertEqual(self.ended([TIMED_OUT, TIMED_OUT], 0.5), (TIMED_OUT, [2.0]))
+
+    def test_it_waited_for_a_processor(self) -> None:
+        ends: list[Failure | None] = [TIMED_OUT, TIMED_OUT, TIMED_OUT]
+        self.assertEqual(self.ended(ends, 1.5, 2.5), (TIMED_OUT, [2.0, 3.5]))
+        self.assertEqual(self.ended([TIMED_OUT, TIMED_OUT, None], 1.5, 0.0), (None, [2.0, 3.5]))
+
+    def test_other_failures_are_not_played_again(self) -> None:
+        for failure in (WRONG, Failure(Kind.HANGS, "deadlocked")):
+            self.assertEqual(self.ended([failure]), (failure, []))
+
+    def test_a_machine_without_time_finds_nothing(self) -> None:
+        with self.assertRaisesRegex(Rejected, "no time"):
+            self.ended([TIMED_OUT] * 4, 2.0, 4.0, 8.0)
 
 
 class ConfirmedTest(unittest.TestCase):
