@@ -1,0 +1,326 @@
+"""Expressions about placements, specs, plans and views of DTensors, and what comes of them as lines of text.
+
+Owns the names that an expression of ``dtensor_tables.txt`` may use, and how values are written down. They
+are evaluated in one process that is rank 7 of a world of which nobody else is there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import itertools
+import logging
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+from unittest import mock
+
+import torch
+import torch.distributed as dist
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.tensor import (
+    DTensor,
+    Partial,
+    Placement,
+    Replicate,
+    Shard,
+    _collective_utils,
+    _dtensor_spec,
+    _op_schema,
+    _redistribute,
+    _utils,
+    placement_types,
+)
+from torch.distributed.tensor._dtensor_spec import DTensorSpec, ShardOrderEntry, TensorMeta
+from torch.distributed.tensor._ops import _einsum_strategy, _view_ops
+from torch.distributed.tensor._ops import utils as op_utils
+from torch.distributed.tensor.placement_types import _StridedShard
+from torch.testing._internal.distributed.fake_pg import FakeStore
+from torch.utils._python_dispatch import TorchDispatchMode
+
+WORLD, RANK = 12, 7
+REFUSALS = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    IndexError,
+    KeyError,
+    NotImplementedError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+
+
+@contextlib.contextmanager
+def world(rank: int = RANK) -> Iterator[None]:
+    """This process is that rank of the world; what is moved comes back as it is."""
+    dist.init_process_group("fake", store=FakeStore(), rank=rank, world_size=WORLD)
+    try:
+        yield
+    finally:
+        _redistribute._gen_transform_infos.cache_clear()
+        _redistribute.clear_redistribute_planner_cache()
+        dist.destroy_process_group()
+
+
+# -- names
+
+
+def line() -> DeviceMesh:
+    return init_device_mesh("cpu", (WORLD,))
+
+
+def grid() -> DeviceMesh:
+    return init_device_mesh("cpu", (3, 4), mesh_dim_names=("r", "c"))
+
+
+def square() -> DeviceMesh:
+    """Four ranks, of which this is the last but one."""
+    return DeviceMesh("cpu", [[1, 4], [7, 9]], mesh_dim_names=("r", "c"))
+
+
+def cube(*flat: str) -> DeviceMesh:
+    """All ranks in three dimensions; those of ``flat`` have groups together."""
+    mesh = init_device_mesh("cpu", (2, 3, 2), mesh_dim_names=("a", "b", "c"))
+    for names in flat:
+        mesh[tuple(names)]._flatten(names.upper())
+    return mesh
+
+
+def away() -> DeviceMesh:
+    """Ranks of which this is none."""
+    return DeviceMesh("cpu", [0, 1, 2, 3])
+
+
+def placements(words: str) -> tuple[Placement, ...]:
+    """``S0 Z1/2 R P Pmax``: Z is a strided shard with its factor."""
+    return tuple(map(_placement, words.split()))
+
+
+def _placement(word: str) -> Placement:
+    kind, rest = word[0], word[1:]
+    if kind == "S":
+        return Shard(int(rest))
+    if kind == "Z":
+        dim, _, factor = rest.partition("/")
+        return _StridedShard(int(dim), split_factor=int(factor))
+    return Replicate() if kind == "R" else Partial(rest or "sum")
+
+
+def order(**dims: Sequence[int]) -> tuple[ShardOrderEntry, ...]:
+    """``order(d0=(1, 0))``: dimension 0 of the tensor is cut by dimension 1 of the mesh, then by 0."""
+    return tuple(ShardOrderEntry(int(name[1:]), tuple(of)) for name, of in dims.items())
+
+
+def meta(*shape: int, dtype: torch.dtype = torch.float32) -> TensorMeta:
+    whole = torch.empty(shape, device="meta", dtype=dtype)
+    return TensorMeta(whole.shape, whole.stride(), dtype)
+
+
+def spec(mesh: DeviceMesh, words: str, *shape: int, **more: Any) -> DTensorSpec:
+    return DTensorSpec(mesh, placements(words), meta(*shape), **more)
+
+
+class Calls(TorchDispatchMode):
+    """A region that writes down the functional collectives started in it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if any(issubclass(each, DTensor) for each in types):
+            return NotImplemented
+        if func.namespace in ("_c10d_functional", "_dtensor", "c10d_functional"):
+            name = func._schema.name.rpartition("::")[2]
+            if name != "wait_tensor":
+                self.lines.append(f"{name}({', '.join(map(_argument, args))})")
+        return func(*args, **(kwargs or {}))
+
+
+def _argument(value: Any) -> str:
+    if isinstance(value, torch.Tensor):
+        return str(list(value.shape))
+    if isinstance(value, str) and value.isdigit():
+        group = dist.distributed_c10d._resolve_process_group(value)
+        return f"ranks {dist.get_process_group_ranks(group)}"
+    return str(value)
+
+
+def moved(mesh: DeviceMesh, start: str, end: str, *shape: int, orders: Sequence[Any] = (None, None)) -> list:
+    """The local shapes and collectives from one layout to another, and of the way back of a gradient."""
+    before = DTensorSpec(mesh, placements(start), meta(*shape), shard_order=orders[0])
+    after = DTensorSpec(mesh, placements(end), meta(*shape), shard_order=orders[1])
+    sizes, _ = _utils._compute_local_shape_and_global_offset(
+        shape, mesh.shape, mesh.get_coordinate(), before.placements
+    )
+    with Calls() as calls:
+        found = _redistribute.redistribute_local_tensor(torch.ones(sizes), before, after)
+    return [f"{list(sizes)} to {list(found.shape)}", *calls.lines]
+
+
+def plans(mesh: DeviceMesh, shape: Sequence[int], starts: str, ends: str) -> list[str]:
+    """Of each way the steps that are planned, by both planners, how they are joined, and what they cost."""
+    lines = []
+    for start, end in itertools.product(starts.split(", "), ends.split(", ")):
+        if start != end:
+            lines.append(plan(spec(mesh, start, *shape), spec(mesh, end, *shape)))
+    return lines
+
+
+def plan(before: DTensorSpec, after: DTensorSpec) -> str:
+    by_planner: dict[str, list[str]] = {}
+    for name, cheapest in (("greedy", False), ("cheapest", True)):
+        by_planner.setdefault(_steps(before, after, cheapest), []).append(name)
+    said = "; ".join(f"{' '.join(names)}: {steps}" for steps, names in by_planner.items())
+    return said.removeprefix("greedy cheapest: ") + f" costs {_cost(before, after)}"
+
+
+def _cost(before: DTensorSpec, after: DTensorSpec) -> str:
+    try:
+        return f"{_collective_utils.redistribute_cost(before, after):.6g}"
+    except REFUSALS as error:
+        return refusal(error)
+
+
+def _steps(before: DTensorSpec, after: DTensorSpec, cheapest: bool) -> str:
+    mesh = before.mesh
+    try:
+        infos = _redistribute._gen_transform_infos_non_cached(before, after, cheapest)
+        joined = _redistribute._optimize_transform_infos(infos, mesh, before.placements, after.placements)
+    except REFUSALS as error:
+        return refusal(error)
+    steps = (
+        f"{getattr(each, 'original_mesh_dims', each.mesh_dim)}: "
+        f"{'>'.join(map(str, each.src_dst_placements))} "
+        f"of {'x'.join(map(str, each.logical_shape))}{_divided(each)}"
+        for each in joined
+    )
+    return ", ".join(steps)
+
+
+def _divided(info: _redistribute._TransformInfo) -> str:
+    scale = getattr(info, "avg_scale", None)
+    return "" if scale is None else f" / {scale}"
+
+
+def told(mesh: DeviceMesh, start: str, end: str, *shape: int) -> str:
+    """The layouts on the way, as torch's own words for a log have them."""
+    before, after = spec(mesh, start, *shape), spec(mesh, end, *shape)
+    infos = _redistribute._gen_transform_infos_non_cached(before, after, False)
+    joined = _redistribute._optimize_transform_infos(infos, mesh, before.placements, after.placements)
+    return _redistribute.DTensorRedistributePlanner.stringify_transform_infos(
+        mesh, joined, before.placements, before.shard_order, before.use_strided_shard_as_shard_order
+    )
+
+
+def parts(placement: Placement, size: int, count: int) -> list[Any]:
+    """What each rank has of a row of numbers: sizes, offsets, and the numbers themselves."""
+    row = torch.arange(size)
+    cut, pads = placement._split_tensor(row, count)
+    alone = [
+        placement._select_split_tensor(row, count, at, with_padding=False).tolist() for at in range(count)
+    ]
+    sizes = [placement._local_shard_size_and_offset(size, count, at) for at in range(count)]
+    return [sizes, [each.tolist() for each in cut], pads, alone]
+
+
+def warned(function: Any) -> list[str]:
+    """What a function logs as a warning of plans."""
+    with (
+        mock.patch.object(_redistribute, "_warned_flatten_issues", set()),
+        mock.patch.object(_redistribute.logger, "warning") as warning,
+    ):
+        function()
+    return [str(call.args[0]) % call.args[1:] for call in warning.call_args_list]
+
+
+def viewed(mesh: DeviceMesh, words: str, source: Sequence[int], target: Sequence[int], strict: bool = False):
+    """What a view needs of its input, and gives, by the rule of the two shapes."""
+    rule = _view_ops.view_groups(tuple(source), tuple(target))
+    try:
+        wanted, given = _view_ops.propagate_shape_and_sharding(
+            placements(words), tuple(source), rule, mesh.shape, strict
+        )
+    except REFUSALS as error:
+        return refusal(error)
+    return f"{' '.join(map(str, wanted))} -> {' '.join(map(str, given))}"
+
+
+NAMES: dict[str, Any] = {
+    name: value
+    for module in (placement_types, _dtensor_spec, _op_schema, _utils, _collective_utils, _redistribute)
+    for name, value in vars(module).items()
+    if callable(value)
+}
+NAMES |= {name: getattr(_view_ops, name) for name in vars(_view_ops) if not name.startswith("__")}
+NAMES |= {name: getattr(op_utils, name) for name in vars(op_utils) if not name.startswith("__")}
+NAMES |= {name: getattr(_einsum_strategy, name) for name in ("EinsumDims", "gen_einsum_strategies")}
+NAMES |= {name: value for name, value in globals().items() if not name.startswith("_") or name[1].isupper()}
+
+
+# -- values
+
+
+def lines_of(expression: str) -> list[str]:
+    """What an expression gives, or how it is refused, with the warnings that are new."""
+    with warnings.catch_warnings(record=True) as caught, _quiet():
+        warnings.simplefilter("always")
+        try:
+            value = eval(expression, dict(NAMES))
+            found = [text(each) for each in value] if isinstance(value, list) else [text(value)]
+        except REFUSALS as error:
+            found = [refusal(error)]
+    found += [f"warns: {first_line(str(each.message))}" for each in caught]
+    return [each.rstrip() for each in found]
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    logger, level = _redistribute.logger, _redistribute.logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+def refusal(error: BaseException) -> str:
+    return f"{type(error).__name__}: {first_line(str(error))}".rstrip(": ")
+
+
+def first_line(words: str) -> str:
+    return words.partition("\n")[0][:70]
+
+
+def text(value: Any) -> str:
+    """A value in one line."""
+    if isinstance(value, torch.Tensor):
+        return f"{value.tolist()} {value.dtype} {value.stride()}"
+    if isinstance(value, ShardOrderEntry):
+        return f"{value.tensor_dim} by {value.mesh_dims}"
+    if isinstance(value, DTensorSpec):
+        more = "" if value.tensor_meta is None else f" {text(value.tensor_meta)}"
+        return f"{text(value.placements)} in {text(value.shard_order)}{more}"
+    if isinstance(value, TensorMeta):
+        return f"{tuple(value.shape)} {value.stride} {value.dtype}"
+    if isinstance(value, Placement):
+        return str(value)
+    if isinstance(value, _op_schema.OpStrategy):
+        return "; ".join(map(text, value.strategies))
+    if isinstance(value, _op_schema.OpSpec):
+        costs = "" if value.redistribute_cost is None else f" costs {value.redistribute_cost}"
+        return f"{value}{costs}"
+    if isinstance(value, _view_ops.DimSpec):
+        fields = (text(getattr(value, each.name)) for each in dataclasses.fields(value))
+        return f"{type(value).__name__}({', '.join(fields)})"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{text(name)}: {text(of)}" for name, of in value.items()) + "}"
+    if isinstance(value, tuple | list):
+        return f"({', '.join(map(text, value))})"
+    if isinstance(value, set | frozenset):
+        return f"{{{', '.join(sorted(map(text, value)))}}}"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return str(value)

@@ -1,0 +1,69 @@
+"""The strategies that DTensor weighs for an operator, each with what it costs to get there, as lines of text.
+
+A line has the ways in which the tensors lie, and for each operator that was asked for, in the forward and in
+the backward, its candidates: ``inputs>results@costs``, a cost for each input.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from unittest import mock
+
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.tensor import _sharding_prop
+from torch.distributed.tensor._dtensor_spec import DTensorSpec
+from torch.distributed.tensor._op_schema import OpSpec, OpStrategy
+from torch.distributed.tensor.debug import _clear_sharding_prop_cache
+
+from suites.spmd.layouts import Operator, words
+
+#: So many ways are asked for of an operator: what is weighed differs by little but the costs.
+MOST = 2
+
+
+def lines_of(text: str, meshes: dict[int, DeviceMesh]) -> list[str]:
+    """What is weighed for an operator of a table, by some ways in which its tensors lie."""
+    operator = Operator(text)
+    ways = operator.ways()
+    most = MOST if operator.dimensions == 1 else 1
+    chosen = ways[1 :: max(1, (len(ways) - 1) // most)][:most] or ways
+    lines = []
+    for way in chosen:
+        with weighed() as found:
+            tried = operator.tried(meshes[operator.dimensions], way)
+        lines += [tried, *(f"    {each}" for each in found)]
+    return lines
+
+
+@contextlib.contextmanager
+def weighed() -> Iterator[list[str]]:
+    """A region that writes down what is weighed in it; nothing that was chosen before is remembered."""
+    lines: list[str] = []
+    select = _sharding_prop._select_min_cost_strategy
+
+    def selecting(strategy, schema=None):
+        name = "a list" if schema is None else str(schema.op).removeprefix("aten.")
+        lines.append(f"{name}: {_candidates(strategy)}")
+        return select(strategy, schema)
+
+    _clear_sharding_prop_cache()
+    with mock.patch.object(_sharding_prop, "_select_min_cost_strategy", selecting):
+        yield lines
+    _clear_sharding_prop_cache()
+
+
+def _candidates(strategy: OpStrategy) -> str:
+    return " ".join(map(_candidate, strategy.strategies))
+
+
+def _candidate(of: OpSpec) -> str:
+    inputs = _specs(tuple(of.input_specs or ()))
+    costs = ",".join("/".join(f"{each:.4g}" for each in row) for row in of.redistribute_cost or ())
+    return f"{inputs}>{_specs(of.output_specs)}{'@' if costs else ''}{costs}"
+
+
+def _specs(of: DTensorSpec | tuple[DTensorSpec | None, ...] | None) -> str:
+    if isinstance(of, DTensorSpec):
+        return words(of.placements)
+    return ",".join("-" if each is None else words(each.placements) for each in of or ())

@@ -1,0 +1,52 @@
+"""What placements, specs, plans of redistributions and rules of views are, as ``dtensor_tables.txt`` has it.
+
+Ranks hold the right numbers, too, where more is moved than has to be, or where a size is right by chance. A
+section is an expression, and what comes of it in one process that is a rank of a world of which no other rank
+is there. One that is not as torch has it is shown as it would have to be.
+"""
+
+from __future__ import annotations
+
+import sys
+import unittest
+from pathlib import Path
+
+if __package__ in (None, ""):  # run as a script: its own directory is no place to import from
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+
+from harness import TestCase, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
+from harness.releases import torch_at_least
+from suites.accepted_sections import accepted_sections, as_section
+from suites.spmd import dtensor_expressions
+
+ACCEPTED = Path(__file__).with_name("dtensor_tables.txt")
+#: Tests that the expressions are spread over.
+PARTS = 6
+
+
+@unittest.skipUnless(torch_at_least("2.13"), "the tables are those of torch 2.13")
+class DTensorTablesTest(TestCase):
+    """A part of the table; the tests of the others are added below."""
+
+    def check_part(self, part):
+        with dtensor_expressions.world():
+            for expression, wanted in list(accepted_sections(ACCEPTED).items())[part::PARTS]:
+                with self.subTest(expression):
+                    found = dtensor_expressions.lines_of(expression)
+                    self.assertEqual(found, wanted, as_section(expression, found))
+
+
+def add_test(part):
+    def test(self):
+        self.check_part(part)
+
+    test.__name__ = f"test_part_{part}"
+    test.__qualname__ = f"{DTensorTablesTest.__qualname__}.{test.__name__}"
+    setattr(DTensorTablesTest, test.__name__, test)
+
+
+for number in range(PARTS):
+    add_test(number)
+
+if __name__ == "__main__":
+    run_tests()
