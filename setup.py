@@ -32,7 +32,7 @@ setup(
     package_dir={f"{BUNDLED}.suites": "suites"},
     package_data={
         f"{BUNDLED}.suites": ["timings.json", "impact.json.gz"],
-        f"{BUNDLED}.suites.aot": ["given_to_compilers.txt", "partitions.txt"],
+        f"{BUNDLED}.suites.aot": ["given_to_compilers.txt", "partitions.txt", "wrappers.txt"],
         f"{BUNDLED}.suites.c10d": ["calls.txt"],
         f"{BUNDLED}.suites.fsdp": ["fsdp1_states.txt", "schedules.txt"],
         f"{BUNDLED}.suites.spmd": ["dtensor_tables.txt", "layouts.txt", "meshes.txt", "strategies.txt"],

@@ -1,0 +1,66 @@
+"""What AOTAutograd notes of programs and writes around their graphs, as ``wrappers.txt`` has it.
+
+Values are right, too, where a wrapper copies more than it has to, or takes back less. A section is a program
+with its inputs, or the source of a wrapper, by which it is named there. One that is not as torch has it is
+shown as it would have to be.
+"""
+
+from __future__ import annotations
+
+import sys
+import unittest
+import warnings
+from pathlib import Path
+
+if __package__ in (None, ""):  # run as a script: its own directory is no place to import from
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+
+from harness import TestCase, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
+from harness.releases import torch_at_least
+from suites.accepted_sections import accepted_sections, as_section
+from suites.aot import wrappers
+
+ACCEPTED = Path(__file__).with_name("wrappers.txt")
+#: Tests that the programs are spread over.
+PARTS = 6
+
+
+@unittest.skipUnless(torch_at_least("2.13"), "the wrappers are those of torch 2.13")
+class WrapperTablesTest(TestCase):
+    """A part of the table; the tests of the others are added below."""
+
+    def setUp(self):
+        super().setUp()
+        caught = warnings.catch_warnings()
+        caught.__enter__()
+        self.addCleanup(caught.__exit__, None, None, None)
+        warnings.simplefilter("ignore")
+
+    def check(self, section, wanted, found):
+        with self.subTest(section):
+            self.assertEqual(found, wanted, as_section(section, found))
+
+    def check_part(self, part):
+        sections = accepted_sections(ACCEPTED)
+        sources = {}
+        for program, inputs in list(wrappers.chosen())[part::PARTS]:
+            section = f"{program}, {inputs}"
+            self.check(section, sections.get(section), wrappers.lines_of(program, inputs, sources))
+        for name, source in sources.items():
+            self.check(f"wrapper {name}", sections.get(f"wrapper {name}"), source)
+
+
+def add_test(part):
+    def test(self):
+        self.check_part(part)
+
+    test.__name__ = f"test_part_{part}"
+    test.__qualname__ = f"{WrapperTablesTest.__qualname__}.{test.__name__}"
+    setattr(WrapperTablesTest, test.__name__, test)
+
+
+for number in range(PARTS):
+    add_test(number)
+
+if __name__ == "__main__":
+    run_tests()
