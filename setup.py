@@ -35,6 +35,7 @@ setup(
         f"{BUNDLED}.suites.aot": ["given_to_compilers.txt", "partitions.txt", "wrappers.txt"],
         f"{BUNDLED}.suites.c10d": ["calls.txt"],
         f"{BUNDLED}.suites.fsdp": ["fsdp1_states.txt", "schedules.txt"],
+        f"{BUNDLED}.suites.patterns": ["captured_backwards.txt"],
         f"{BUNDLED}.suites.spmd": ["dtensor_tables.txt", "layouts.txt", "meshes.txt", "strategies.txt"],
         "harness": ["py.typed"],
         "harness.report": ["templates/*"],

@@ -1,0 +1,295 @@
+"""Backward passes as compiled autograd captures them: programs that leave something to the engine, as graphs.
+
+Owns the programs, and how a graph that was captured is written down.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.graph import save_on_cpu, saved_tensors_hooks
+
+from suites.patterns.base import autograd_compiled_by
+
+_PREFIX = r"torch__dynamo_(external_utils|compiled_autograd_ops)_"
+REFUSALS = (AssertionError, NotImplementedError, RuntimeError, TypeError, ValueError)
+
+
+def _leaf(*shape: int) -> Tensor:
+    return torch.rand(*shape or (3,), requires_grad=True)
+
+
+class Scaled(torch.autograd.Function):
+    """A function of the user's that saves a tensor and a number."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, y: Tensor, factor: float) -> tuple[Tensor, Tensor]:
+        ctx.save_for_backward(x, y)
+        ctx.factor = factor
+        return x * factor, y * 2
+
+    @staticmethod
+    def backward(ctx: Any, *slopes: Tensor) -> Any:
+        x, y = ctx.saved_tensors
+        return slopes[0] * ctx.factor + x.sum(), slopes[1] * y, None
+
+
+class Once(torch.autograd.Function):
+    """A function whose backward is differentiable no more."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return x.exp()
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, slope: Tensor) -> Tensor:
+        return slope * 3
+
+
+class Refused(torch.autograd.Function):
+    """A function that says that nothing of it is to become an input of the graph."""
+
+    compiled_autograd_should_lift = False
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return x.exp()
+
+    @staticmethod
+    def backward(ctx: Any, slope: Tensor) -> Tensor:
+        return slope * 4
+
+
+def plain() -> None:
+    x = _leaf()
+    (x.sin() * x).sum().backward()
+
+
+def twice() -> None:
+    x = _leaf()
+    for _ in range(2):
+        (x * 2).sum().backward()
+
+
+def other_sizes() -> None:
+    for size in (3, 5, 7):
+        x = _leaf(size, 2)
+        x.exp().sum(0).mul(2).sum().backward()
+
+
+def only_inputs() -> None:
+    x, y = _leaf(), _leaf()
+    torch.autograd.grad((x * y).sin().sum(), [x])
+
+
+def several_roots() -> None:
+    x = _leaf()
+    torch.autograd.backward([x * 2, x.cos()], [torch.ones(3), torch.full((3,), 2.0)])
+
+
+def other_exponents() -> None:
+    x = _leaf()
+    for exponent in (2.5, 3.5):
+        x.pow(exponent).sum().backward()
+
+
+def hooks_of_tensors() -> None:
+    x = _leaf()
+    y = x * 2
+    y.register_hook(lambda slope: slope * 3)
+    y.register_hook(lambda slope: None)
+    x.register_hook(lambda slope: slope + 1)
+    y.sin().sum().backward()
+
+
+def hooks_of_nodes() -> None:
+    x = _leaf()
+    y = (x * 2).sin()
+    y.grad_fn.register_prehook(lambda slopes: (slopes[0] * 5,))
+    y.grad_fn.register_hook(lambda given, taken: (given[0] * 7,))
+    y.sum().backward()
+
+
+def hooks_after_accumulation() -> None:
+    x = _leaf()
+
+    def doubled(of: Tensor) -> None:
+        assert of.grad is not None
+        of.grad.mul_(2)
+
+    x.register_post_accumulate_grad_hook(doubled)
+    (x * 3).sum().backward()
+
+
+def kept_gradients() -> None:
+    x = _leaf()
+    y = x * 2
+    y.retain_grad()
+    y.exp().sum().backward()
+
+
+def packed() -> None:
+    x = _leaf()
+    with saved_tensors_hooks(lambda of: of.double(), lambda of: of.float()):
+        y = x.sin() * x
+    y.sum().backward()
+
+
+def saved_elsewhere() -> None:
+    x = _leaf()
+    with save_on_cpu():
+        y = x.exp() * x
+    y.sum().backward()
+
+
+def own_function() -> None:
+    x, y = _leaf(), _leaf()
+    first, second = Scaled.apply(x, y, 2.5)
+    (first.sum() + second.sum()).backward()
+
+
+def own_function_in_part() -> None:
+    x, y = _leaf(), torch.rand(3)
+    Scaled.apply(x, y, 1.5)[0].sum().backward()
+
+
+def once_differentiable() -> None:
+    Once.apply(_leaf()).sum().backward()
+
+
+def not_lifted() -> None:
+    Refused.apply(_leaf()).sum().backward()
+
+
+def layers() -> None:
+    model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
+    for rows in (2, 5):
+        model(torch.rand(rows, 3)).sum().backward()
+
+
+def indices() -> None:
+    table = nn.Embedding(4, 3)
+    table(torch.tensor([1, 2, 1])).sum().backward()
+
+
+def rare_rows() -> None:
+    table = nn.Embedding(4, 3, sparse=True)
+    table(torch.tensor([1, 2, 1])).sum().backward()
+
+
+def views() -> None:
+    x = _leaf(4, 2)
+    y = x.t().reshape(8)[2:]
+    y.clone().mul_(2).sum().backward()
+
+
+def written_in_place() -> None:
+    x = _leaf()
+    y = x * 1
+    y[0].mul_(3)
+    y.sum().backward()
+
+
+def kept_graph() -> None:
+    x = _leaf()
+    y = x.exp().sum()
+    y.backward(retain_graph=True)
+    y.backward()
+
+
+def second_order() -> None:
+    x = _leaf()
+    (slope,) = torch.autograd.grad(x.pow(3).sum(), x, create_graph=True)
+    slope.sum().backward()
+
+
+def missing_slopes() -> None:
+    x = _leaf()
+    one, other = x.chunk(2)
+    one.sum().backward()
+    del other
+
+
+def norms() -> None:
+    x, weight = _leaf(2, 4), _leaf(4)
+    nn.functional.layer_norm(x, (4,), weight).sum().backward()
+
+
+def compiled_forward() -> None:
+    x, y = _leaf(), _leaf()
+    function = torch.compile(lambda x, y: (x.sin() * y, y.exp()), backend="aot_eager")
+    one, other = function(x, y)
+    (one * other).sum().backward()
+
+
+def compiled_forward_of_sizes() -> None:
+    function = torch.compile(lambda x: x.sin() * x.size(0), backend="aot_eager", dynamic=True)
+    for size in (3, 4):
+        function(_leaf(size)).sum().backward()
+
+
+PROGRAMS: tuple[Callable[[], None], ...] = (
+    plain,
+    twice,
+    other_sizes,
+    only_inputs,
+    several_roots,
+    other_exponents,
+    hooks_of_tensors,
+    hooks_of_nodes,
+    hooks_after_accumulation,
+    kept_gradients,
+    packed,
+    saved_elsewhere,
+    own_function,
+    own_function_in_part,
+    once_differentiable,
+    not_lifted,
+    layers,
+    indices,
+    rare_rows,
+    views,
+    written_in_place,
+    kept_graph,
+    second_order,
+    missing_slopes,
+    norms,
+    compiled_forward,
+    compiled_forward_of_sizes,
+)
+
+
+def lines_of(program: Callable[[], None]) -> list[str]:
+    """The graphs that a program's backward passes become, one after another, each with its calls."""
+    lines: list[str] = []
+
+    def compiler(graph: Any) -> Any:
+        lines.extend(_described(graph))
+
+        def call(*arguments: Any) -> Any:
+            lines.append("called")
+            return graph(*arguments)
+
+        return call
+
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    try:
+        with autograd_compiled_by(compiler):
+            program()
+    except REFUSALS as error:
+        lines.append(f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0][:70]}".rstrip())
+    return lines
+
+
+def _described(graph: Any) -> Iterator[str]:
+    yield "graph"
+    for line in graph.code.strip().splitlines()[1:]:
+        words = re.sub(r";.*", "", line).rstrip()
+        if words:
+            yield re.sub(_PREFIX, "", re.sub(r"0x[0-9a-f]+", "0x", words))
