@@ -11,7 +11,7 @@ import dataclasses
 import itertools
 import logging
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from unittest import mock
 
@@ -123,18 +123,19 @@ def spec(mesh: DeviceMesh, words: str, *shape: int, **more: Any) -> DTensorSpec:
 
 
 class Calls(TorchDispatchMode):
-    """A region that writes down the functional collectives started in it."""
+    """A region that writes down the functional collectives started in it, and waits for them on demand."""
 
-    def __init__(self) -> None:
+    def __init__(self, waits: bool = False) -> None:
         super().__init__()
         self.lines: list[str] = []
+        self._waits = waits
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         if any(issubclass(each, DTensor) for each in types):
             return NotImplemented
         if func.namespace in ("_c10d_functional", "_dtensor", "c10d_functional"):
             name = func._schema.name.rpartition("::")[2]
-            if name != "wait_tensor":
+            if self._waits or name != "wait_tensor":
                 self.lines.append(f"{name}({', '.join(map(_argument, args))})")
         return func(*args, **(kwargs or {}))
 
@@ -142,6 +143,8 @@ class Calls(TorchDispatchMode):
 def _argument(value: Any) -> str:
     if isinstance(value, torch.Tensor):
         return str(list(value.shape))
+    if isinstance(value, list):
+        return f"({', '.join(map(_argument, value))})"
     if isinstance(value, str) and value.isdigit():
         group = dist.distributed_c10d._resolve_process_group(value)
         return f"ranks {dist.get_process_group_ranks(group)}"
@@ -263,17 +266,19 @@ NAMES |= {name: value for name, value in globals().items() if not name.startswit
 # -- values
 
 
-def lines_of(expression: str) -> list[str]:
-    """What an expression gives, or how it is refused, with the warnings that are new."""
+def lines_of(expression: str, names: Mapping[str, Any] = NAMES) -> list[str]:
+    """What an expression gives, or how it is refused, with its warnings."""
     with warnings.catch_warnings(record=True) as caught, _quiet():
         warnings.simplefilter("always")
         try:
-            value = eval(expression, dict(NAMES))
+            value = eval(expression, dict(names))
             found = [text(each) for each in value] if isinstance(value, list) else [text(value)]
         except REFUSALS as error:
             found = [refusal(error)]
-    found += [f"warns: {first_line(str(each.message))}" for each in caught]
-    return [each.rstrip() for each in found]
+    # Others are given once in a process.
+    future = [each for each in caught if each.category is FutureWarning]
+    found += [f"warns: {first_line(str(each.message))}" for each in future]
+    return [each.replace("\n", " ").rstrip() for each in found]
 
 
 @contextlib.contextmanager
