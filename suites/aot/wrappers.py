@@ -17,7 +17,7 @@ import torch
 from functorch.compile import aot_function, make_boxed_func
 from torch import Tensor, nn
 from torch._functorch import config
-from torch._functorch._aot_autograd import runtime_wrappers, subclass_codegen
+from torch._functorch._aot_autograd import runtime_wrappers
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch.testing._internal.two_tensor import TwoTensor
 from torch.utils._pytree import tree_leaves
@@ -220,6 +220,8 @@ def _compiled(graph: Any, _: Any) -> Any:
 @contextlib.contextmanager
 def written(sources: dict[str, list[str]]) -> Iterator[list[str]]:
     """A region that writes down records and the names of sources of wrappers."""
+    from torch._functorch._aot_autograd import subclass_codegen  # torch 2.11 has none
+
     lines: list[str] = []
     compile_source = subclass_codegen._compile_and_exec_source
     finish = runtime_wrappers.RuntimeWrapper.post_compile
