@@ -41,6 +41,7 @@ setup(
             "functional_collectives.txt",
             "layouts.txt",
             "meshes.txt",
+            "redistributions.txt",
             "strategies.txt",
         ],
         "harness": ["py.typed"],

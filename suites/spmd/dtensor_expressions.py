@@ -34,6 +34,7 @@ from torch.distributed.tensor import (
 from torch.distributed.tensor._dtensor_spec import DTensorSpec, ShardOrderEntry, TensorMeta
 from torch.distributed.tensor._ops import _einsum_strategy, _view_ops
 from torch.distributed.tensor._ops import utils as op_utils
+from torch.distributed.tensor.debug import _clear_sharding_prop_cache
 from torch.distributed.tensor.placement_types import _StridedShard
 from torch.testing._internal.distributed.fake_pg import FakeStore
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -58,7 +59,8 @@ def world(rank: int = RANK) -> Iterator[None]:
     dist.init_process_group("fake", store=FakeStore(), rank=rank, world_size=WORLD)
     try:
         yield
-    finally:
+    finally:  # what is kept by mesh has groups that the next world lacks
+        _clear_sharding_prop_cache()
         _redistribute._gen_transform_infos.cache_clear()
         _redistribute.clear_redistribute_planner_cache()
         dist.destroy_process_group()

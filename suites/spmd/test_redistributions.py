@@ -1,0 +1,49 @@
+"""What a rank holds after redistributions and operators, forward and back: ``redistributions.txt`` has it.
+
+A section is an expression, and what comes of it in one process that is a rank of a world of which no other
+rank is there. One that is not as torch has it is shown as it would have to be.
+"""
+
+from __future__ import annotations
+
+import sys
+import unittest
+from pathlib import Path
+
+if __package__ in (None, ""):  # run as a script: its own directory is no place to import from
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+
+from harness import TestCase, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
+from harness.releases import torch_at_least
+from suites.accepted_sections import accepted_sections, as_section
+from suites.spmd import redistribution_expressions
+from suites.spmd.dtensor_expressions import world
+
+ACCEPTED = Path(__file__).with_name("redistributions.txt")
+
+
+@unittest.skipUnless(torch_at_least("2.13"), "the table is that of torch 2.13")
+class RedistributionsTest(TestCase):
+    """Each expression in a world of its own."""
+
+    def check_part(self, part, parts=4):
+        for expression, wanted in list(accepted_sections(ACCEPTED).items())[part::parts]:
+            with self.subTest(expression), world():
+                found = redistribution_expressions.lines_of(expression)
+                self.assertEqual(found, wanted, as_section(expression, found))
+
+    def test_numbers(self):
+        self.check_part(0)
+
+    def test_numbers_of_a_second_part(self):
+        self.check_part(1)
+
+    def test_numbers_of_a_third_part(self):
+        self.check_part(2)
+
+    def test_numbers_of_a_fourth_part(self):
+        self.check_part(3)
+
+
+if __name__ == "__main__":
+    run_tests()
