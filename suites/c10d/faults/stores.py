@@ -18,7 +18,8 @@ OTHERS = ("start/", CAME_OUT)
 
 
 def _is_of_the_suite(store, key, *_):
-    return not (key if isinstance(key, str) else key[0]).startswith(OTHERS)
+    keys = [key] if isinstance(key, str) else key  # no keys: nothing to wait for, with the fault or without
+    return bool(keys) and not keys[0].startswith(OTHERS)
 
 
 def _forget(original, store, key, *_):
