@@ -25,10 +25,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from harness.system.intra_op_threads import SINGLE_THREADED
-from suites.selftest.warm_server import starts_alike
+from suites.selftest.warm_server.requests import HEAD
+from suites.selftest.warm_server.start_variables import starts_alike
 
-_SERVER = Path(__file__).with_name("warm_server.py")
-_HEAD = 8  # bytes of a number on the socket
+_SERVER = Path(__file__).with_name("warm_server")
 # Which interpreters that a command starts are forks, by the words of the server.
 CHILDREN, FIRST_CHILD = "children", "first-child"
 # What controllers, zygotes and workers import, and test modules from harness.
@@ -148,7 +148,7 @@ class Started:
         pipes = [os.pipe() for _ in range(1 if merged else 2)]
         self._streams = [os.fdopen(reads, "rb", buffering=0) for reads, _ in pipes]
         with theirs, open(os.devnull) as null:
-            control.sendall(len(request).to_bytes(_HEAD, "big"))
+            control.sendall(len(request).to_bytes(HEAD, "big"))
             ends = [null.fileno(), pipes[0][1], pipes[-1][1], theirs.fileno()]
             socket.send_fds(control, [request], ends)
         for _, writes in pipes:
@@ -184,7 +184,7 @@ class Started:
 
     def _number(self) -> int:
         """A pid or an exit code."""
-        return int.from_bytes(self._answers.recv(_HEAD, socket.MSG_WAITALL), "big", signed=True)
+        return int.from_bytes(self._answers.recv(HEAD, socket.MSG_WAITALL), "big", signed=True)
 
 
 class _Server:
@@ -200,7 +200,8 @@ class _Server:
         self.control, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, str(_SERVER), str(theirs.fileno()), forking, *imports],
+                [sys.executable, "-m", _SERVER.name, str(theirs.fileno()), forking, *imports],
+                cwd=_SERVER.parent,
                 env=self._environ,
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
