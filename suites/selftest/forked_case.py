@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from harness.system import posix
 from suites.selftest import warm_python
 
 TREE = Path(__file__).resolve().parents[2]
@@ -29,7 +30,12 @@ class ForkedCase(unittest.TestCase):
 
     def run(self, result: unittest.TestResult | None = None) -> unittest.TestResult | None:
         """Runs the test there, and says here what became of it."""
-        if os.environ.get(_INSIDE) or type(self).__module__ == "__main__" or result is None:
+        if os.environ.get(_INSIDE):
+            # As a worker does, to whom orphans of what the test kills would come else. It reaps none while it
+            # waits, so they would stay zombies, and a test that waits for their ends would hang.
+            posix.adopt_orphans()
+            return super().run(result)
+        if type(self).__module__ == "__main__" or result is None:
             return super().run(result)
         result.startTest(self)
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -223,6 +224,16 @@ class Forked(ForkedCase):
         run = warm_python.run(given, cwd=TREE, env=os.environ, timeout=300)
         self.assertEqual(run.stdout, "True\n")
 
+    def adopts(self) -> None:
+        """What a program that is killed leaves behind becomes its child, which it can wait for."""
+        shell = ["sh", "-c", "sleep 1000 & echo $!; wait"]
+        with subprocess.Popen(shell, stdout=subprocess.PIPE, text=True) as started:
+            assert started.stdout is not None
+            left = int(started.stdout.readline())
+            started.kill()
+        os.kill(left, signal.SIGKILL)
+        self.assertEqual(os.waitpid(left, 0), (left, signal.SIGKILL))
+
     def fails(self) -> None:
         self.fail("as it should")
 
@@ -234,10 +245,10 @@ class ForkedCaseTest(unittest.TestCase):
     """``ForkedCase``: a test's outcome there is its outcome here."""
 
     def test_outcomes(self) -> None:
-        """A pass, a failure with its words, and a skip with its reason."""
+        """A pass, a failure with its words, and a skip with its reason; orphans are the case's own."""
         said = {}
         with mock.patch.dict(os.environ, CALLER=str(os.getpid())):
-            for name in ("passes", "fails", "skips"):
+            for name in ("passes", "adopts", "fails", "skips"):
                 result = unittest.TestResult()
                 Forked(name).run(result)
                 said[name] = (
@@ -245,7 +256,8 @@ class ForkedCaseTest(unittest.TestCase):
                     [reason for _, reason in result.skipped],
                 )
                 self.assertEqual(result.testsRun, 1)
-        self.assertEqual((said["passes"], said["skips"]), (([], []), ([], ["as it should"])))
+        self.assertEqual([said["passes"], said["adopts"]], [([], [])] * 2)
+        self.assertEqual(said["skips"], ([], ["as it should"]))
         ((failed,), _) = said["fails"]
         self.assertIn("FAILED (failures=1)", failed)
 

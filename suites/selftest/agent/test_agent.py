@@ -22,10 +22,11 @@ from harness.hosts.handshake import HandshakeError, Purpose
 from harness.hosts.messages import Ping, Pong
 from harness.hosts.versions import versions
 from suites.selftest.faults.base import ANNOUNCE
+from suites.selftest.forked_case import ForkedCase
 from suites.selftest.hosts.loopback import ARRIVAL_S, TREE, Loopback, start_agent
 
 
-class FaultsTest(unittest.TestCase):
+class FaultsTest(ForkedCase):
     """Two hosts, and a process of tests in which both ranks wait for ever."""
 
     def setUp(self) -> None:
@@ -173,7 +174,7 @@ class StrangersTest(unittest.TestCase):
                 socket.create_connection(("127.0.0.1", port))
 
 
-class ArrivalTest(unittest.TestCase):
+class ArrivalTest(ForkedCase):
     """Agents that cannot take part."""
 
     def agent_of(self, registry: AgentRegistry, secret: bytes) -> Callable[[], tuple[int, bytes]]:
