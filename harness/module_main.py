@@ -20,7 +20,7 @@ from typing import Any
 
 from harness.configuration import variables
 from harness.errors import UsageError
-from harness.runner.bazel import filter_arguments
+from harness.runner import bazel
 from harness.runner.exit_codes import ExitCode
 from harness.runner.shard_variables import is_sharded, shard_from_environ
 from harness.seeding import base_seed
@@ -56,7 +56,8 @@ def run_tests(argv: Sequence[str] | None = None) -> None:
     this process's. The exit code is 0 if all passed, 1 if a test failed, 2 for a wrong command line, 5 if
     nothing ran; a shard may be empty, and then it is 0; 141 if nobody reads what ``--help`` prints
     (``| head``). Without names the tests are those of this process's shard; Bazel's ``--test_filter`` is a
-    ``-k``.
+    ``-k``. Where Bazel wants a JUnit file, or an end before its time limit, and no names are given,
+    ``run_tests.py`` runs the module, which does both.
     """
     module = sys._getframe(1).f_globals["__name__"]
     program, *arguments = sys.argv if argv is None else argv
@@ -65,10 +66,16 @@ def run_tests(argv: Sequence[str] | None = None) -> None:
 
 def _run_module(module: str, program: str, arguments: Sequence[str]) -> int:
     rest = _apply_options(program, arguments)
+    words = bazel.runner_arguments(rest) if bazel.is_asked_for_more(os.environ) else None
+    file = getattr(sys.modules[module], "__file__", None)
+    if words is not None and module == "__main__" and file is not None:
+        from harness.runner import cli
+
+        return cli.main([file, *words])
     _configure(program)
     _check_shard(program)
     _check_target(program)
-    rest = filter_arguments(rest, os.environ)
+    rest = bazel.filter_arguments(rest, os.environ)
     ran = unittest.main(module=module, argv=[program, *rest], testLoader=_ShardLoader(), exit=False).result
     return exit_code(ran, sharded=is_sharded(os.environ))
 

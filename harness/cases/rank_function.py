@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness import pytest_outcomes
-from harness.cases import backend_names, verdict
+from harness.cases import verdict
 from harness.cases.distributed import DistributedTestBase
 from harness.cases.fixture_values import decoded, encoded
 from harness.cases.rank_context import RankContext
+from harness.cases.ranks_mark import MODES, RanksMark
 from harness.errors import LaunchError, UsageError
 from harness.protocol import ModuleRef
 from harness.ranks.processes import module_import
 from harness.requirements import Requirements, requirements_of
-from harness.settings import RANK_MODES
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
@@ -32,57 +32,12 @@ CONTEXT = "rank_context"
 SUBTESTS = "subtests"
 MONKEYPATCH = "monkeypatch"
 _METHOD = "test"
-_MODES = tuple(mode for mode in RANK_MODES if mode != "local")
-
-
-@dataclass(frozen=True, slots=True)
-class RanksMark:
-    """What ``@pytest.mark.ranks`` asks for: how many ranks, the backend of their group, and the rank mode.
-
-    ``backend`` None: no default process group is made. ``mode`` None: fresh ranks, or what ``--ranks`` says.
-    """
-
-    world_size: int
-    backend: str | None = "gloo"
-    mode: str | None = None
-
-    @classmethod
-    def of(cls, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> RanksMark:
-        """The mark with these arguments; UsageError, in one line, where they make no sense."""
-        try:
-            mark = cls(*args, **kwargs)
-        except TypeError:
-            raise UsageError(f"{_form(args, kwargs)}: write {_USAGE}") from None
-        if type(mark.world_size) is not int or mark.world_size < 1:
-            raise UsageError(f"{_form(args, kwargs)}: the number of ranks is 1 or more; write {_USAGE}")
-        if mark.mode is not None and mark.mode not in _MODES:
-            raise UsageError(f"{_form(args, kwargs)}: mode is one of {', '.join(_MODES)}")
-        if mark.backend is not None:
-            _check_backend(mark.backend, _form(args, kwargs))
-        return mark
-
-
-_USAGE = "@pytest.mark.ranks(4), or @pytest.mark.ranks(4, backend=None, mode='pooled')"
-
-
-def _check_backend(backend: object, form: str) -> None:
-    if not isinstance(backend, str):
-        raise UsageError(f"{form}: backend is a name; write {_USAGE}")
-    try:
-        backend_names.check_in_parent(backend)
-    except UsageError as error:
-        raise UsageError(f"{form}: {error}") from None
-
-
-def _form(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
-    shown = [*map(repr, args), *(f"{name}={value!r}" for name, value in kwargs.items())]
-    return f"@pytest.mark.ranks({', '.join(shown)})"
 
 
 class RankFunction(DistributedTestBase):
     """The case of one test function; ``for_function`` makes it in the parent, ``_run`` in a rank."""
 
-    rank_modes = _MODES
+    rank_modes = MODES
     what_makes_a_group = (
         "rank_context.init_process_group() makes it, or @pytest.mark.ranks without backend=None"
     )

@@ -10,6 +10,7 @@ import sys
 import unittest
 from collections.abc import Callable
 
+from harness import bazel_command
 from harness.ranks.processes import module_import
 from harness.settings import EnvVar
 
@@ -20,14 +21,15 @@ def rerun_command(case: unittest.TestCase) -> str:
     if own is not None:
         return own()
     chaos = os.environ.get(EnvVar.CHAOS, "").strip()
-    return f"{EnvVar.CHAOS}={chaos} {_plain_command(case)}" if chaos else _plain_command(case)
-
-
-def _plain_command(case: unittest.TestCase) -> str:
     name = f"{type(case).__qualname__}.{case._testMethodName}"
-    target = os.environ.get("TEST_TARGET")
-    if target and os.environ.get("TEST_SRCDIR"):  # Bazel's, whose directories are gone after the test
-        return shlex.join(["bazel", "test", target, f"--test_filter={name}"])
+    by_bazel = bazel_command.command(os.environ, {EnvVar.CHAOS: chaos} if chaos else {})
+    if by_bazel is not None:
+        return f"{by_bazel} {bazel_command.only(name)}"
+    plain = _plain_command(case, name)
+    return f"{EnvVar.CHAOS}={chaos} {plain}" if chaos else plain
+
+
+def _plain_command(case: unittest.TestCase, name: str) -> str:
     module = module_import.reference(type(case).__module__)
     if module.file is not None and _under_pytest(case._testMethodName):
         words = ("pytest", f"{os.path.relpath(module.file)}::{name.replace('.', '::')}")

@@ -5,11 +5,19 @@ The exception of the test in pytest's process is the harness's, and says which r
 
 from __future__ import annotations
 
+import functools
 import pickle
+import types
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
+
+import pytest
 
 from harness.errors import RankTestError
 from harness.outcomes import ErrorInfo, RankOutcome, Status
+
+_FLAKY = "flaky"  # the mark of pytest-rerunfailures
 
 
 def raised_by_ranks(error: BaseException, raises: Any) -> bool:
@@ -31,6 +39,35 @@ def name_cause(error: BaseException) -> None:
     if outcome is not None and error.__cause__ is None:
         causes = (rank.error for rank in outcome.ranks if rank.rank == outcome.root_cause)
         error.__cause__ = next((_exception(info) for info in causes if info is not None), None)
+
+
+def show_to_condition(item: pytest.Item) -> None:
+    """Has a ``condition`` of the item's mark of pytest-rerunfailures see what a rank raised as its ``error``.
+
+    After ``name_cause``. Where no rank raised anything, ``error`` stays the harness's exception.
+    """
+    marker = item.get_closest_marker(_FLAKY)
+    evaluate = getattr(item.config.pluginmanager.get_plugin("rerunfailures"), "evaluate_condition", None)
+    condition = marker.kwargs.get("condition") if marker is not None else None
+    if marker is None or evaluate is None or isinstance(condition, _OfRank) or not _sees_error(condition):
+        return
+    changed = {**marker.kwargs, "condition": _OfRank(functools.partial(evaluate, item, marker, condition))}
+    item.add_marker(getattr(pytest.mark, _FLAKY)(*marker.args, **changed), append=False)
+
+
+def _sees_error(condition: object) -> bool:
+    return isinstance(condition, str) or callable(condition)
+
+
+@dataclass(frozen=True, slots=True)
+class _OfRank:
+    """A condition to which a rank's exception is given; ``evaluate`` takes one like an ``ExceptionInfo``."""
+
+    evaluate: Callable[[Any], bool]
+
+    def __call__(self, error: BaseException | None) -> bool:
+        raised = error.__cause__ if isinstance(error, RankTestError) else None
+        return self.evaluate(types.SimpleNamespace(value=raised if raised is not None else error))
 
 
 def _expected(rank: RankOutcome, raises: Any) -> bool:

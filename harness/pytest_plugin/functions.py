@@ -140,6 +140,7 @@ def pytest_runtest_makereport(
     from harness.pytest_plugin import expected_exceptions
 
     expected_exceptions.name_cause(call.excinfo.value)
+    expected_exceptions.show_to_condition(item)
     xfailed = item.stash.get(xfailed_key, None)
     raises = xfailed.raises if xfailed is not None else None
     if xfailed is not None and raises and expected_exceptions.raised_by_ranks(call.excinfo.value, raises):
@@ -173,11 +174,14 @@ def _case_for(item: pytest.Item, *, bound: bool = False) -> RankFunction:
 
     UsageError where the item cannot run on ranks, or where the mark's arguments make no sense.
     """
-    from harness.cases.rank_function import RankFunction, RanksMark
+    from harness.cases.rank_function import RankFunction
+    from harness.cases.ranks_mark import RanksMark
 
     marker = item.get_closest_marker(MARK)
     assert marker is not None
-    mark = RanksMark.of(marker.args, marker.kwargs)
+    callspec = getattr(item, "callspec", None)  # of a parametrized test, or of one with such a fixture
+    parameters = callspec.params if callspec is not None else {}
+    mark = RanksMark.of(marker.args, marker.kwargs, parameters)
     if not isinstance(item, pytest.Function) or isinstance(item, TestCaseFunction):
         raise UsageError(
             f"{item.nodeid}: the mark {MARK} is for test functions; a TestCase derives from "

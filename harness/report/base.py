@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from harness.bazel_command import is_bazel
+
 if TYPE_CHECKING:
     from harness.record import TestRecord
     from harness.report.summary import Summary
@@ -18,7 +20,8 @@ class RunInfo:
     """What is known of a run before its first test. The journal keeps a part of it for the runs that follow.
 
     * ``directory`` holds the run's reports; None where no reports are written.
-    * ``command`` is what a user types to run some of the tests again (``python run_tests.py --seed 7``).
+    * ``command`` is what a user types to run some of the tests again (``python run_tests.py --seed 7``, or
+      Bazel's).
       ``names`` maps the id of a test that the command does not find by its id to the name that it does find.
     * ``argv`` is the arguments that this run was started with, ``cwd`` the directory that it was started in.
     * ``options`` are those that are not at their defaults and ``environ`` the variables that decide verdicts,
@@ -72,6 +75,8 @@ class RunInfo:
     @property
     def started_as(self) -> str:
         """The command line of this run."""
+        if is_bazel(self.command):  # whose target has the arguments
+            return self.command
         program, _, _ = self.command.partition(" --")
         return shlex.join([*shlex.split(program), *self.argv])
 

@@ -9,12 +9,14 @@ import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from harness.bazel_command import is_bazel, with_variable
 from harness.outcomes import Status, ranks_text
 from harness.record import TestRecord
 from harness.report.base import RunInfo
 from harness.report.races import Race, races, under
 from harness.report.summary import Attempts, Summary
 from harness.report.text import VERDICTS, clock_text, count, ranks_suffix, seconds_text, visible, why
+from harness.settings import EnvVar
 
 # Lists on the console are cut after so many entries; the reports have them all.
 MAX_NOT_RUN = 10
@@ -68,11 +70,17 @@ def failure_lines(record: TestRecord, info: RunInfo) -> list[Line]:
         lines += [Line(f"output{cut}:"), *(Line(f"  {text}") for text in output[-MAX_OUTPUT_LINES:])]
     lines += [Line(f"warning: {visible(w)}", "warn") for w in record.warnings if w not in record.details]
     if "reproduce: " not in record.details:
-        named = record.seed is None or "--seed" in info.command
-        seed = "" if named else f" --seed {record.seed}"
         name = shlex.quote(info.names.get(record.id, record.id))
-        lines.append(Line(f"reproduce: {under(info.command, record)}{seed} {visible(name)}"))
+        lines.append(Line(f"reproduce: {under(info.command, record)}{_seed(record, info)} {visible(name)}"))
     return lines
+
+
+def _seed(record: TestRecord, info: RunInfo) -> str:
+    """The seed of a test as an option, after the run's command; empty where that has it."""
+    if record.seed is None or "--seed" in info.command or EnvVar.SEED in info.command:
+        return ""
+    by_bazel = is_bazel(info.command)
+    return f" {with_variable(EnvVar.SEED, record.seed)}" if by_bazel else f" --seed {record.seed}"
 
 
 def _subtests(record: TestRecord) -> list[Line]:
@@ -192,7 +200,8 @@ def _pointers(summary: Summary, info: RunInfo) -> list[Line]:
     """The commands that resume the run or rerun its failures, and the folder of the reports."""
     lines = []
     if summary.interrupted:
-        lines.append(Line(f"interrupted; go on with: {info.command} --resume", "bad"))
+        resume = "" if is_bazel(info.command) else " --resume"  # what Bazel ran leaves nothing to go on with
+        lines.append(Line(f"interrupted; go on with: {info.command}{resume}", "bad"))
     if summary.rerun_command:
         lines.append(Line(f"rerun what failed: {visible(summary.rerun_command)}", "bad"))
     if summary.failed and info.same_order:

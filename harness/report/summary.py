@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from harness.bazel_command import is_bazel
 from harness.outcomes import Status
 from harness.record import TestRecord
 from harness.report.races import under
@@ -207,9 +208,12 @@ def rerun_command(command: str, names: Sequence[str]) -> str | None:
     """The one command that runs exactly these failed tests; None where there are none.
 
     With more than ``MAX_RERUN_IDS`` names it uses ``--last-failed``, which reads them from the last run.
+    Bazel's, which takes one name and has nothing of the last run, runs all tests where several failed.
     """
     if not names:
         return None
+    if len(names) > 1 and is_bazel(command):
+        return command
     if len(names) > MAX_RERUN_IDS:
         return f"{command} --last-failed"
     return " ".join([command, *(shlex.quote(name) for name in names)])

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,30 @@ def filter_arguments(arguments: list[str], environ: Mapping[str, str]) -> list[s
     """The arguments of unittest's command line, with Bazel's filter where they have none."""
     given = any(word.startswith("-k") for word in arguments)
     return arguments if given or not environ.get(FILTER) else [*arguments, "-k", environ[FILTER]]
+
+
+def is_asked_for_more(environ: Mapping[str, str]) -> bool:
+    """Whether Bazel wants of a test what unittest's own command line does not do: reports, an end in time."""
+    return bool(environ.get(IS_BAZEL) or environ.get(XML))
+
+
+def runner_arguments(arguments: Sequence[str]) -> list[str] | None:
+    """Arguments of unittest's command line as this runner's; None where it has not all of them.
+
+    Names are left to unittest: they are classes and methods of the module there.
+    """
+    kept: list[str] = []
+    words = iter(arguments)
+    for word in words:
+        if word in ("-v", "--verbose", "-q", "--quiet", "-f", "--failfast"):
+            kept.append({"-f": "--failfast"}.get(word, word))
+        elif word == "-k":
+            kept += [word, next(words, "")]
+        elif word.startswith("-k"):
+            kept.append(word)
+        else:
+            return None
+    return kept
 
 
 def xml_file(environ: Mapping[str, str]) -> Path | None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from harness.bazel_command import is_bazel, only
 from harness.configuration.override import Rule
 from harness.conformance.known import stale
 from harness.conformance.left_out import LeftOut, before_all
@@ -95,7 +96,7 @@ def find(
     selected = collection.cut(selected, shard, seed)  # not by what was kept on this machine
     return Found(
         selected,
-        collection.names_to_type(selected.units, want.files),
+        _names(invocation, selected, want),
         timings_file.load(invocation.state.timings)[0].over(seed),
         shard,
         discovery.torch_version(torch_file),
@@ -108,6 +109,13 @@ def find(
         {name: frozenset(unit.id for unit in each.units) for name, each in modules.items() if each.units},
         want.others,
     )
+
+
+def _names(invocation: Invocation, selected: Selected, want: collection.Wanted) -> dict[str, str]:
+    """What a user types for a test after the run's command, where it is not the id."""
+    if is_bazel(invocation.command):
+        return {unit.id: only(unit.name) for unit in selected.units}
+    return collection.names_to_type(selected.units, want.files)
 
 
 def _modules(

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from harness import coverage_hook
+from harness import bazel_command, coverage_hook
 from harness.configuration import variables
 from harness.configuration.configuration import Configuration
 from harness.conformance.cells import DIRECTORY as CELLS
@@ -154,6 +154,12 @@ class Invocation:
     @property
     def command(self) -> str:
         """What a user types to run some of these tests again under the same conditions."""
+        usual = Settings().to_environ()
+        changed = {n: v for n, v in self.settings.to_environ().items() if usual.get(n) != v}
+        return bazel_command.command(self.environ, changed) or self._typed
+
+    @property
+    def _typed(self) -> str:
         started = sys.argv[0] or TREE_PROGRAM
         words = ["python", shlex.quote(started)] if started.endswith(".py") else [os.path.basename(started)]
         for option, name in (("--config", self.options.config), ("--profile", self.options.profile)):

@@ -10,7 +10,7 @@ import torch.distributed as dist
 
 import harness
 from harness.cases import backend_names
-from harness.cases.rank_function import RanksMark
+from harness.cases.ranks_mark import RanksMark
 from harness.errors import UsageError
 from harness.settings import EnvVar
 

@@ -1,4 +1,4 @@
-"""Tests what a mark for test functions on ranks may say, and what is told of their sub-tests."""
+"""Tests what is told of the sub-tests of test functions on ranks."""
 
 from __future__ import annotations
 
@@ -7,33 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.cases.rank_function import RanksMark, run
-from harness.errors import UsageError
-
-
-class MarkTest(unittest.TestCase):
-    """``RanksMark.of``, which says what is wrong in one line."""
-
-    def test_table(self) -> None:
-        """Arguments of the mark, and the mark or the words of the error."""
-        table: list[tuple[tuple[Any, ...], dict[str, Any], Any]] = [
-            ((4,), {}, RanksMark(4)),
-            ((), {"world_size": 2, "backend": None, "mode": "threads"}, RanksMark(2, None, "threads")),
-            ((), {}, "@pytest.mark.ranks(): write @pytest.mark.ranks(4)"),
-            ((2,), {"size": 2}, "@pytest.mark.ranks(2, size=2): write"),
-            ((0,), {}, "the number of ranks is 1 or more"),
-            ((True,), {}, "the number of ranks is 1 or more"),
-            ((2,), {"mode": "local"}, "mode is one of fresh, pooled, threads"),
-        ]
-        for args, kwargs, expected in table:
-            with self.subTest(args=args, kwargs=kwargs):
-                try:
-                    found: object = RanksMark.of(args, kwargs)
-                except UsageError as error:
-                    self.assertIn(expected, str(error))
-                    self.assertNotIn("\n", str(error))
-                else:
-                    self.assertEqual(found, expected)
+from harness.cases.rank_function import run
 
 
 class RunTest(unittest.TestCase):

@@ -75,9 +75,11 @@ class RerunTest(unittest.TestCase):
 
     def test_by_bazel(self) -> None:
         """In a test of Bazel's, whose directory nobody has afterwards, it is Bazel's command."""
-        with mock.patch.dict(os.environ, TEST_TARGET="//a:test_b", TEST_SRCDIR="/gone"):
-            command = rerun_command(self)
-        self.assertEqual(command, "bazel test //a:test_b --test_filter=RerunTest.test_by_bazel")
+        for chaos, words in (("", ""), ("7", " --test_env=HARNESS_CHAOS=7")):
+            variables = {"TEST_TARGET": "//a:test_b", "TEST_SRCDIR": "/gone", "HARNESS_CHAOS": chaos}
+            with mock.patch.dict(os.environ, variables):
+                command = rerun_command(self)
+            self.assertEqual(command, f"bazel test //a:test_b{words} --test_filter=RerunTest.test_by_bazel")
 
     def test_importable(self) -> None:
         """If the module can be imported from the root, the command sets no PYTHONPATH."""

@@ -34,6 +34,11 @@ def test_parameters(n, tmp_path, rank_context):
     assert n in (1, 2) and tmp_path.is_dir() and os.environ["WORLD_SIZE"] == "2"
     print("n is", n, "in", os.getpid())
 
+@pytest.mark.ranks("size", mode="threads")
+@pytest.mark.parametrize("size", [1, 3])
+def test_number_by_parameter(size):
+    assert dist.get_world_size() == size
+
 @pytest.mark.ranks(2, backend=None, mode="threads")
 def test_own_group(rank_context):
     assert not dist.is_initialized()
@@ -221,6 +226,8 @@ OUTCOMES = {
     "test_fail": "failed",
     "test_parameters[1]": "passed",
     "test_parameters[2]": "passed",
+    "test_number_by_parameter[1]": "passed",
+    "test_number_by_parameter[3]": "passed",
     "test_own_group": "passed",
     "test_without_context": "passed",
     "test_method": "passed",
@@ -259,7 +266,7 @@ ERRORS = (
     "ranks cannot have pytest's 'caplog', which acts in pytest's own process: a logging.Handler",
     "ranks cannot have pytest's 'recwarn', which acts in pytest's own process: warnings.catch_warnings(",
     "ranks cannot have pytest's 'request', which acts in pytest's own process: a fixture that returns",
-    "@pytest.mark.ranks('two'): the number of ranks is 1 or more; write @pytest.mark.ranks(4)",
+    "@pytest.mark.ranks('two'): the test has no parameter 'two'",
     "@pytest.mark.ranks(2, backend='glo'): torch knows no process group backend 'glo'; did you mean gloo?",
     "rank_context is what a rank knows: put @pytest.mark.ranks(N) on the test",
     "rank_context.rank is not known in a fixture: fixtures are set up once, in pytest's process,",

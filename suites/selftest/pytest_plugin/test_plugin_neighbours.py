@@ -142,7 +142,7 @@ class NeighboursTest(PytestCase):
     def test_reruns_by_exception(self) -> None:
         """``only_rerun`` and ``rerun_except`` find what a rank raised: by class, or by type and text.
 
-        A ``condition`` finds it as the cause of its ``error``.
+        To a ``condition``, a text or a function, it is the ``error``.
         """
         self.write(
             "test_it.py",
@@ -163,8 +163,11 @@ class NeighboursTest(PytestCase):
                 @flaky(reruns=1, only_rerun="^ConnectionResetError: the")
                 def test_text(self): fails_first(self.rank, "text")
 
-                @flaky(reruns=1, condition="error and isinstance(error.__cause__, OSError)")
+                @flaky(reruns=1, condition="isinstance(error, OSError)")
                 def test_error(self): fails_first(self.rank, "error")
+
+                @flaky(reruns=1, condition=lambda error: isinstance(error, KeyError))
+                def test_other_error(self): fails_first(self.rank, "other error")
 
                 @flaky(reruns=1, only_rerun=KeyError)
                 def test_other(self): fails_first(self.rank, "other")
@@ -172,17 +175,25 @@ class NeighboursTest(PytestCase):
                 @flaky(reruns=1, rerun_except=OSError)
                 def test_except(self): fails_first(self.rank, "except")
 
+            @flaky(reruns=2, condition=lambda error: "crashed" in str(error))
+            @pytest.mark.ranks(1)
+            def test_death():
+                import os
+                if len(os.listdir("deaths")) < 2:
+                    open(f"deaths/{os.getpid()}", "w").close()
+                    os._exit(3)
+
             @flaky(reruns=1, only_rerun=[KeyError, ConnectionError])
             @pytest.mark.ranks(2, mode="threads")
             def test_function(rank_context):
                 fails_first(rank_context.rank, "function")
             """,
         )
+        (self.project / "deaths").mkdir()
         run = self.pytest("-p", "rerunfailures", "-rRf")
-        self.assertEqual(run.counts, {"failed": 2, "passed": 4, "rerun": 4}, run.out)
-        self.assertEqual(
-            set(re.findall(r"FAILED test_it.py::T::(\w+) -", run.out)), {"test_other", "test_except"}
-        )
+        self.assertEqual(run.counts, {"failed": 3, "passed": 5, "rerun": 6}, run.out)
+        failed = {"test_other", "test_other_error", "test_except"}
+        self.assertEqual(set(re.findall(r"FAILED test_it.py::T::(\w+) -", run.out)), failed)
 
     @unittest.skipUnless(importlib.util.find_spec("pytest_randomly"), "pytest-randomly is not installed")
     def test_random_order(self) -> None:

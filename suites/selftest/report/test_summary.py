@@ -107,6 +107,12 @@ class RerunTest(unittest.TestCase):
         self.assertEqual(rerun_command("run", ids), "run --last-failed")
         self.assertIn(ids[-2], str(rerun_command("run", ids[:-1])))
 
+    def test_by_bazel(self) -> None:
+        """Bazel takes one filter: where several tests failed, all run again."""
+        command, names = "bazel test //a", ["--test_filter=T.a", "--test_filter=T.b"]
+        self.assertEqual(rerun_command(command, names[:1]), f"{command} {names[0]}")
+        self.assertEqual(rerun_command(command, names), command)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.errors import UsageError
 from harness.runner import bazel
-from suites.selftest.runner.runs import RunnerCase
+from suites.selftest.runner.runs import Finished, RunnerCase
 
 
 class DecisionsTest(unittest.TestCase):
@@ -39,6 +39,20 @@ class DecisionsTest(unittest.TestCase):
         ):
             self.assertEqual(bazel.filter_arguments(arguments, environ), expected)
 
+    def test_arguments_for_the_runner(self) -> None:
+        """What unittest alone has keeps a module with unittest: names, and other options."""
+        for arguments, expected in (
+            ([], []),
+            (["-v", "-f", "-k", "a", "-kb"], ["-v", "--failfast", "-k", "a", "-kb"]),
+            (["T.test_one"], None),
+            (["-b"], None),
+        ):
+            self.assertEqual(bazel.runner_arguments(arguments), expected)
+
+    def test_more_than_unittest_does(self) -> None:
+        for environ, expected in (({}, False), ({bazel.FILTER: "x"}, False), ({bazel.XML: "x"}, True)):
+            self.assertIs(bazel.is_asked_for_more(environ), expected)
+
     def test_time_limit(self) -> None:
         """A twentieth of the time, at most ten seconds, is left for the end of the run."""
         for text, seconds in (("60", 57.0), ("900", 890.0), ("", None)):
@@ -55,34 +69,46 @@ class DecisionsTest(unittest.TestCase):
         self.assertEqual(bazel.without_bazel({**ours, "HOME": "h"}), {"HOME": "h"})
 
 
-class RunTest(RunnerCase):
-    """A run as Bazel starts it."""
+class BazelCase(RunnerCase):
+    """Runs as Bazel starts them."""
 
     TESTS = """
         class T(unittest.TestCase):
             def test_one(self): self.assertNotIn("XML_OUTPUT_FILE", os.environ)
             def test_two(self): threading.Event().wait()
             def test_three(self): pass
+            def test_four(self): self.fail("four")
         """
 
-    def run_by_bazel(self, **variables: str) -> int:
+    def variables(self, **more: str) -> dict[str, str]:
+        """What Bazel sets."""
         outputs, temporary = self.directory / "outputs", self.directory / "tmp"
         for made in (outputs, temporary):
             made.mkdir(exist_ok=True)
         environ = {"BAZEL_TEST": "1", "HARNESS_STATE_DIR": "", "TEST_TMPDIR": str(temporary)}
         environ |= {"TEST_UNDECLARED_OUTPUTS_DIR": str(outputs), "XML_OUTPUT_FILE": str(self.xml)}
-        return self.run_tests("test_b", "-j", "1", **environ, **variables).code
+        return {**environ, "TEST_TARGET": "//a:test_b", "TEST_SRCDIR": "/gone", **more}
 
     @property
     def xml(self) -> Path:
         return self.directory / "test.xml"
 
+    def cases(self) -> dict[str | None, ElementTree.Element]:
+        """The tests of the JUnit file that Bazel has asked for."""
+        return {case.get("name"): case for case in ElementTree.parse(self.xml).iter("testcase")}
+
+
+class RunTest(BazelCase):
+    """A run by ``run_tests.py``."""
+
+    def run_by_bazel(self, **variables: str) -> Finished:
+        return self.run_tests("test_b", "-j", "1", **self.variables(**variables))
+
     def test_files_and_filter(self) -> None:
         """The run's files are where Bazel collects them, and nothing is written elsewhere."""
         self.write("test_b", self.TESTS)
-        self.assertEqual(self.run_by_bazel(TESTBRIDGE_TEST_ONLY="test_one"), 0)
-        cases = [case.get("name") for case in ElementTree.parse(self.xml).iter("testcase")]
-        self.assertEqual(cases, ["test_one"])
+        self.assertEqual(self.run_by_bazel(TESTBRIDGE_TEST_ONLY="test_one").code, 0)
+        self.assertEqual([*self.cases()], ["test_one"])
         self.assertTrue((self.directory / "outputs" / "torch-harness" / "results.jsonl").exists())
         self.assertTrue((self.directory / "tmp" / ".harness").is_dir())
         self.assertFalse((self.directory / ".harness").exists())
@@ -90,18 +116,45 @@ class RunTest(RunnerCase):
     def test_time_limit(self) -> None:
         """A run that takes too long is ended before Bazel ends it, with reports and stacks."""
         self.write("test_b", self.TESTS)
-        self.assertEqual(self.run_by_bazel(TEST_TIMEOUT="5"), 130)
-        cases = {case.get("name"): case for case in ElementTree.parse(self.xml).iter("testcase")}
-        self.assertIn("in test_two", cases["test_two"].findtext("error") or "")
+        done = self.run_by_bazel(TEST_TIMEOUT="5", TESTBRIDGE_TEST_ONLY="T.test_t")
+        self.assertEqual(done.code, 130)
+        self.assertIn("in test_two", self.cases()["test_two"].findtext("error") or "")
+        self.assertIn("interrupted; go on with: bazel test //a:test_b\n", done.out)
+
+    def test_commands(self) -> None:
+        """What failed runs again by Bazel's command: its sandbox is gone after the test."""
+        self.write("test_b", self.TESTS)
+        done = self.run_by_bazel(TESTBRIDGE_TEST_ONLY="test_four", HARNESS_SEED="7")
+        again = "bazel test //a:test_b --test_env=HARNESS_SEED=7 --test_filter=T.test_four"
+        for line in (f"reproduce: {again}", f"rerun what failed: {again}"):
+            self.assertIn(f"{line}\n", done.out)
 
 
-class ModuleTest(RunnerCase):
+class ModuleTest(BazelCase):
     """A test module that Bazel runs by itself."""
 
+    END = """
+        if __name__ == "__main__":
+            from harness import run_tests
+            run_tests()
+        """
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.write("test_b", self.TESTS + self.END)
+
     def test_filter(self) -> None:
-        self.write("test_b", RunTest.TESTS + "\n        from harness import run_tests\n        run_tests()\n")
         done = self.run_module("test_b", TESTBRIDGE_TEST_ONLY="test_three")
         self.assertIn("Ran 1 test", done)
+
+    def test_junit_file(self) -> None:
+        """It has the tests of the shard, as by ``run_tests.py``."""
+        shards = set()
+        for index in "01":
+            shard = {"TEST_SHARD_INDEX": index, "TEST_TOTAL_SHARDS": "2", "TESTBRIDGE_TEST_ONLY": "*e"}
+            self.run_module("test_b", **self.variables(**shard))
+            shards.add(tuple(self.cases()))
+        self.assertEqual(shards, {("test_one",), ("test_three",)})
 
     def run_module(self, name: str, **variables: str) -> str:
         """Runs a module as a script, and returns what it prints."""
