@@ -1,8 +1,9 @@
 """Leaves unittest's and this library's frames out of an exception's tracebacks, so that the user's are seen.
 
-Not shown are what calls a test, a decorator of this library between two functions of the user, and the inside
-of an ``assert`` method. Which frames those are is decided here for every text of a failure: in ranks, in the
-parent, under unittest, pytest and ``run_tests.py``.
+Not shown are what calls a test, a decorator of this library between two functions of the user, the inside of
+an ``assert`` method, and functions with a true ``__tracebackhide__``, as by pytest: one of these is
+``torch.testing.assert_close``. Which frames those are is decided here for every text of a failure: in ranks,
+in the parent, under unittest, pytest and ``run_tests.py``.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ def has_users_frames(error: BaseException) -> bool:
 
 
 def _users_frames(trace: TracebackType | None, *, to_the_end: bool) -> TracebackType | None:
-    entries = list(_entries(trace))
+    entries = [entry for entry in _entries(trace) if not _is_hidden(entry)]
     users = [not _is_machinery(entry) for entry in entries]
-    if all(users) or not any(users):
+    if not any(users):
         return trace
     last = len(users) - 1 - users[::-1].index(True)
     kept: TracebackType | None = None
@@ -58,6 +59,11 @@ def _is_machinery(entry: TracebackType) -> bool:
     """Whether the frame is unittest's, of a module with the same marker, or this library's."""
     names = entry.tb_frame.f_globals
     return "__unittest" in names or str(names.get("__name__")).partition(".")[0] == _LIBRARY
+
+
+def _is_hidden(entry: TracebackType) -> bool:
+    """Whether the function asks to be left out, by pytest's local variable, which may not be a condition."""
+    return entry.tb_frame.f_locals.get("__tracebackhide__") is True
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

@@ -44,8 +44,9 @@ def _refusal(name: str, value: Any, error: Exception) -> str:
     if name in _INSTEAD and type(value).__module__.partition(".")[0] == "_pytest":
         return f"ranks cannot have pytest's {name!r}, which acts in pytest's own process: {_INSTEAD[name]}"
     return (
-        f"ranks cannot get the value of {name!r}: a {type(value).__name__} cannot be pickled ({error}); make "
-        f"it in the test, or use the fixture by @pytest.mark.usefixtures({name!r})"
+        f"ranks cannot get the value of {name!r}: a {type(value).__name__} cannot be pickled ({error}). Make "
+        f"it in the test; a fixture can be used by @pytest.mark.usefixtures({name!r}), a parameter can be "
+        "a function or class at the top of a module, or a name"
     )
 
 

@@ -14,6 +14,7 @@ from harness.tracebacks import has_users_frames, show_users_frames
 MODULES: dict[str, dict[str, Any]] = {
     "u": {"__name__": "test_of_a_user"},
     "t": {"__name__": "torch.distributed"},
+    "x": {"__name__": "torch.testing"},  # its functions hide
     "h": {"__name__": "harness.requirements.attach"},
     "m": {"__name__": "unittest.case", "__unittest": True},
 }
@@ -26,11 +27,15 @@ class Frozen(Exception):
     text: str
 
 
+def _first(name: str) -> str:
+    return "__tracebackhide__ = True; " if name.startswith("x") else ""
+
+
 def calling(names: str, end: Callable[[], object]) -> Callable[[], object]:
     """Returns a function that calls one with the next name, and so on; the last one calls ``end``."""
     for name in reversed(names.split()):
         space: dict[str, Any] = {**MODULES[name[0]], "following": end}
-        exec(f"def {name}():\n    following()", space)
+        exec(f"def {name}():\n    {_first(name)}following()", space)
         end = space[name]
     return end
 
@@ -39,7 +44,7 @@ def raised(names: str, error: BaseException, *, cause: BaseException | None = No
     """Returns the exception after functions of these names have called each other and the last raised it."""
     *callers, last = names.split()
     space: dict[str, Any] = {**MODULES[last[0]], "error": error, "cause": cause}
-    exec(f"def {last}():\n    raise error from cause", space)
+    exec(f"def {last}():\n    {_first(last)}raise error from cause", space)
     try:
         calling(" ".join(callers), space[last])()
     except BaseException as caught:  # noqa: BLE001 - it must catch every kind
@@ -58,7 +63,10 @@ def shown(error: BaseException) -> str:
 
 
 class FramesTest(unittest.TestCase):
-    """``show_users_frames``, with functions of a user (u), torch (t), the harness (h) and unittest (m)."""
+    """``show_users_frames``, with functions of a user (u), torch (t), the harness (h) and unittest (m).
+
+    Functions ``x`` ask to be left out, as pytest has it.
+    """
 
     def check(self, error: BaseException, expected: str) -> None:
         """Checks the frames of one exception."""
@@ -76,6 +84,9 @@ class FramesTest(unittest.TestCase):
             ("m1 u1 h1 t1 t2", "u1 t1 t2", "u1 t1 t2"),
             ("m1 h1 h2", "m1 h1 h2", "m1 h1 h2"),
             ("u1", "u1", "u1"),
+            ("m1 u1 x1 t1 x2", "u1 t1", "u1 t1"),
+            ("u1 x1", "u1", "u1"),
+            ("x1 x2", "x1 x2", "x1 x2"),
         )
         for names, error, assertion in table:
             with self.subTest(names):

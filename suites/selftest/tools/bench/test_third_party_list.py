@@ -66,7 +66,12 @@ class LoadTest(unittest.TestCase):
     def test_own_list(self) -> None:
         """The list of this project can be read."""
         names = {"pytorch/ao", "meta-pytorch/autoparallel", "meta-pytorch/spmd_types"}
-        others = {"meta-pytorch/torchsnapshot", "huggingface/accelerate"}
+        others = {
+            "facebookresearch/optimizers",
+            "pytorch/PiPPy",
+            "meta-pytorch/torchsnapshot",
+            "huggingface/accelerate",
+        }
         others |= {"Project-MONAI/MONAI", "facebookresearch/fairscale"}
         self.assertEqual({each.name for each in load(LIST)}, names | others)
 
