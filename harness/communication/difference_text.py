@@ -57,7 +57,7 @@ def _members(row: Row, sides: Sides) -> str:
         f"{verb_of(ranks, 'makes', 'make')} {_set(_of(row, ranks).signature.members)}{_of(row, ranks).at}"
         for ranks, _ in sides
     ]
-    return f"ranks make groups in different orders: {', '.join(parts)}"
+    return f"ranks make different groups: {', '.join(parts)}"
 
 
 def _set(members: Iterable[int]) -> str:

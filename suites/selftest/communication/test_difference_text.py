@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.communication.difference_text import difference_text, incomplete_text, message_text, verb_of
 from harness.communication.matching import differences, messages, rows, unequal_messages
-from harness.communication_call import Call
+from harness.communication_call import Call, Kind
 from suites.selftest.communication.samples import call, receive, send
 
 
@@ -61,6 +61,19 @@ class DifferenceTest(unittest.TestCase):
         )
         (found,) = differences({r: (call("barrier" if r > 1 else "all_reduce"),) for r in range(4)})
         self.assertEqual(difference_text(found).ranks, (0, 1, 2, 3))
+
+    def test_members(self) -> None:
+        """The group that each makes, be it that one has left another out, or has named other members."""
+        made = [
+            call("new_group", kind=Kind.MAKING, group="1", members=members, place=f"t.py:{line} in test_x")
+            for line, members in ((7, (0, 1)), (7, (0, 2)), (7, (0, 1)), (8, (0, 1)))
+        ]
+        self.check(
+            made,
+            "ranks make different groups: rank 1 makes group {0, 2} (t.py:7 in test_x), "
+            "ranks 0, 2, 3 make group {0, 1} (t.py:7 in test_x)",
+            1,
+        )
 
     def test_message(self) -> None:
         """What one sends, and what the other expects of it."""
