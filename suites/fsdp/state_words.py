@@ -55,9 +55,16 @@ def state_lines(state: Mapping[str, Any]) -> list[str]:
 def optimizer_lines(state: Mapping[str, Any]) -> list[str]:
     """An optimizer's state: a line for each parameter, sorted, and one for each of its groups."""
     lines = [
-        f"{key}: " + "; ".join(f"{name} {words_of(value)}" for name, value in sorted(values.items()))
+        f"{key}: {_values_line(values)}"
         for key, values in sorted(state.get("state", {}).items(), key=lambda each: str(each[0]))
     ]
     groups: Sequence[Mapping[str, Any]] = state.get("param_groups", ())
     lines += [f"lr={each['lr']} {each['params']}" for each in groups]
     return [*lines, *(f"and {name}" for name in state if name not in ("state", "param_groups"))]
+
+
+def _values_line(values: Any) -> str:
+    """The state of a parameter; or what stands beside those, which may be anything."""
+    if not isinstance(values, Mapping):
+        return words_of(values)
+    return "; ".join(f"{name} {words_of(value)}" for name, value in sorted(values.items()))

@@ -194,6 +194,26 @@ class Fsdp1StateTablesTest(FsdpTestCase):
     def test_not_cut(self):
         self.check_kinds("not cut", self.KINDS, sharding_strategy=ShardingStrategy.NO_SHARD)
 
+    def test_beside_parameters(self):
+        """By names a rank keeps what it has of a parameter without a part on it; other keys stay."""
+        for words, options in (("", {}), (" by names", {"is_named_optimizer": True})):
+            model, other = self.wrapped(), self.wrapped()
+            for each in (model, other):
+                FSDP.set_state_dict_type(each, FULL, FullStateDictConfig(), FullOptimStateDictConfig())
+            taken = FSDP.optim_state_dict(model, self.optimizer(model))
+            taken["state"].update(beside=torch.arange(3.0), word="of all")
+            later = self.optimizer(other, filled=False)
+            for name, each in other.named_parameters():
+                if "short" not in name or self.rank:
+                    later.state[each] = {"kept": self.rank}
+            with warnings.catch_warnings(record=True) as warned:
+                warnings.simplefilter("always")
+                self.check_call(
+                    f"beside parameters{words}",
+                    lambda options=options: FSDP.optim_state_dict_to_load(other, later, taken, **options),  # noqa: B023
+                    lambda found: [*optimizer_lines(found), *(str(each.message) for each in warned)],
+                )
+
     def test_former_calls(self):
         """Of the calls that came before ``optim_state_dict``: whole, by groups, scattered, in shards."""
         model = Model(trained=True)
