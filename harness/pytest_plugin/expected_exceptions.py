@@ -6,6 +6,7 @@ The exception of the test in pytest's process is the harness's, and says which r
 from __future__ import annotations
 
 import functools
+import inspect
 import pickle
 import types
 from collections.abc import Callable
@@ -44,19 +45,20 @@ def name_cause(error: BaseException) -> None:
 def show_to_condition(item: pytest.Item) -> None:
     """Has a ``condition`` of the item's mark of pytest-rerunfailures see what a rank raised as its ``error``.
 
-    After ``name_cause``. Where no rank raised anything, ``error`` stays the harness's exception.
+    After ``name_cause``. Where no rank raised anything, ``error`` stays the harness's exception. Where
+    its release gives conditions no ``error``, they stay as they are.
     """
     marker = item.get_closest_marker(_FLAKY)
     evaluate = getattr(item.config.pluginmanager.get_plugin("rerunfailures"), "evaluate_condition", None)
-    condition = marker.kwargs.get("condition") if marker is not None else None
-    if marker is None or evaluate is None or isinstance(condition, _OfRank) or not _sees_error(condition):
+    if marker is None or evaluate is None or "excinfo" not in inspect.signature(evaluate).parameters:
         return
-    changed = {**marker.kwargs, "condition": _OfRank(functools.partial(evaluate, item, marker, condition))}
-    item.add_marker(getattr(pytest.mark, _FLAKY)(*marker.args, **changed), append=False)
-
-
-def _sees_error(condition: object) -> bool:
-    return isinstance(condition, str) or callable(condition)
+    condition = marker.kwargs.get("condition")
+    if (isinstance(condition, str) or callable(condition)) and not isinstance(condition, _OfRank):
+        changed = {
+            **marker.kwargs,
+            "condition": _OfRank(functools.partial(evaluate, item, marker, condition)),
+        }
+        item.add_marker(getattr(pytest.mark, _FLAKY)(*marker.args, **changed), append=False)
 
 
 @dataclass(frozen=True, slots=True)

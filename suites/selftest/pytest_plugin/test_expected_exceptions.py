@@ -1,14 +1,18 @@
-"""Tests when what ranks raised is what a mark ``xfail(raises=...)`` expects."""
+"""Tests when what ranks raised is what a mark ``xfail(raises=...)`` or a ``condition`` of reruns expects."""
 
 from __future__ import annotations
 
 import re
 import unittest
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
 
 from harness.errors import RankError
 from harness.outcomes import ErrorInfo, RankOutcome, Status, SubtestOutcome, TestOutcome
-from harness.pytest_plugin.expected_exceptions import name_cause, raised_by_ranks
+from harness.pytest_plugin.expected_exceptions import name_cause, raised_by_ranks, show_to_condition
 from harness.ranks.exception_info import capture
 
 
@@ -75,6 +79,42 @@ class ExpectedTest(unittest.TestCase):
         """What is not of ranks is pytest's to compare."""
         for error in (OSError(), RankError("text")):
             self.assertFalse(raised_by_ranks(error, OSError))
+
+
+class ConditionTest(unittest.TestCase):
+    """``show_to_condition``, with an item and a plugin that stand for pytest's."""
+
+    def condition(self, evaluate: object, given: object) -> Any:
+        """The condition that an item has afterwards, whose mark had one, asked for twice."""
+        marks = [pytest.Mark("flaky", (), {"reruns": 2, "condition": given}, _ispytest=True)]
+        plugins = SimpleNamespace(get_plugin=lambda name: SimpleNamespace(evaluate_condition=evaluate))
+        item: Any = SimpleNamespace(
+            config=SimpleNamespace(pluginmanager=plugins),
+            get_closest_marker=lambda name: marks[0],
+            add_marker=lambda mark, append: marks.insert(0, mark.mark),
+        )
+        for _ in range(2):
+            show_to_condition(item)
+        self.assertLessEqual(len(marks), 2)
+        self.assertEqual(marks[0].kwargs["reruns"], 2)
+        return marks[0].kwargs["condition"]
+
+    def test_error(self) -> None:
+        """It is what a rank raised, and else the test's own."""
+
+        def evaluate(item: object, mark: object, condition: object, excinfo: Any = None) -> Any:
+            return condition, excinfo.value
+
+        found = self.condition(evaluate, "error")
+        for error, cause in ((problem(), None), (problem(), KeyError(1)), (OSError(), KeyError(1))):
+            error.__cause__ = cause
+            seen = cause if cause is not None and not isinstance(error, OSError) else error
+            self.assertEqual(found(error), ("error", seen))
+
+    def test_without_error(self) -> None:
+        """What takes no error stays: a value, and conditions of an older release."""
+        self.assertIs(self.condition(lambda item, mark, condition, excinfo=None: True, True), True)
+        self.assertEqual(self.condition(lambda item, mark, condition: True, "1 > 0"), "1 > 0")
 
 
 if __name__ == "__main__":
