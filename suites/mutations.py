@@ -219,4 +219,9 @@ EQUIVALENT: dict[str, str] = {
     "torch.ByteTensor(byte_storage).to(device) => torch.ByteTensor(byte_storage).to()": (
         "gloo's objects travel on the CPU, where tensors are made"
     ),
+    "torch/distributed/distributed_c10d.py _destroy_all_other_groups: exclude_group is not None and "
+    "pg == exclude_group => pg == exclude_group": "no group is equal to None",
+    "torch/distributed/distributed_c10d.py destroy_process_group: _TORCHCOMM_AVAILABLE => False": (
+        "without torchcomms it is false, and without a group of it nothing follows"
+    ),
 }

@@ -202,7 +202,7 @@ class DdpStepsTest(MultiProcessTestCase):
         """What a program tells, how it is refused, and what it warns of."""
         self.told.clear()
         self.answers.clear()
-        with warnings.catch_warnings(record=True) as warned:
+        with warnings.catch_warnings(record=True) as warned, torch.enable_grad():
             warnings.simplefilter("always")
             try:
                 exec(program, self.names())
