@@ -57,21 +57,18 @@ def drawn(seed: int, world_size: int) -> FsdpProgram:
     steps = tuple(step(choice, restored) for _ in range(choice.randint(1, MAX_STEPS)))
     if any(role == "ignored" for _, role in blocks):
         steps = tuple(replace(each, clips=False) for each in steps)
-    steps = restorable(optimizer, blocks, steps)
+    steps = restorable(optimizer, steps, twice=any(name == "shared" for name, _ in blocks))
     unit = inner is not None and choice.random() < 0.6
     return FsdpProgram(mesh, blocks, inner, unit, tuple(sorted(options.items())), steps, optimizer)
 
 
-def restorable(
-    optimizer: str, blocks: tuple[tuple[str, str], ...], steps: tuple[Step, ...]
-) -> tuple[Step, ...]:
+def restorable(optimizer: str, steps: tuple[Step, ...], twice: bool = False) -> tuple[Step, ...]:
     """The steps without state dicts that torch does not carry over, with FSDP or without it.
 
-    One that is taken before the first step counts as a step of Adam's, and a full one of plain SGD is
-    refused: both are in the book of bugs. A full one of a module that is registered twice failed once, with
-    other shapes; nobody has found out yet whose fault that is.
+    One that is taken before the first step counts as a step of Adam's, a full one of plain SGD is refused,
+    and so is, under FSDP2, a full one of a module that is registered ``twice``: all are in the book of bugs.
     """
-    full = optimizer != "sgd" and not {"shared", "tied"} & {name for name, _ in blocks}
+    full = optimizer != "sgd" and not twice
     kept = [replace(each, restores="") if each.restores == "full" and not full else each for each in steps]
     return (replace(kept[0], restores=""), *kept[1:])
 

@@ -44,7 +44,7 @@ def drawn(seed: int, world_size: int) -> Fsdp1Program:
     steps = tuple(step(choice, Fsdp1Program.known_restores[1:]) for _ in range(choice.randint(1, MAX_STEPS)))
     if not single or any(role == "ignored" for _, role in blocks):
         steps = tuple(replace(each, clips=False) for each in steps)
-    steps = restorable(optimizer, blocks, steps)
+    steps = restorable(optimizer, steps)
     return Fsdp1Program(mesh, blocks, inner, unit, tuple(sorted(options.items())), steps, optimizer)
 
 
