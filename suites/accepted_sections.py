@@ -29,11 +29,20 @@ def as_section(name: str, lines: Iterable[str]) -> str:
     return "\n".join((f"{_BEGINS}{name}", *lines))
 
 
-def check_sections(case: unittest.TestCase, path: Path, answer: Callable[[str], list[str]]) -> None:
-    """Check that each section of a file is what ``answer`` gives for its name; a file without one fails."""
-    sections = accepted_sections(path)
+def check_sections(
+    case: unittest.TestCase,
+    path: Path,
+    answer: Callable[[str], list[str]],
+    part: int = 0,
+    parts: int = 1,
+) -> None:
+    """Check that each section of a file is what ``answer`` gives for its name; a file without one fails.
+
+    Where a test is one of several ``parts``, it has every so many sections, from that of number ``part`` on.
+    """
+    sections = list(accepted_sections(path).items())[part::parts]
     case.assertTrue(sections, f"{path.name} has no section")
-    for name, accepted in sections.items():
+    for name, accepted in sections:
         found = answer(name)
         with case.subTest(name):
             case.assertEqual(found, accepted, as_section(name, found))

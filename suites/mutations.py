@@ -12,6 +12,18 @@ EQUIVALENT: dict[str, str] = {
     "spec_list => reversed(list(spec_list))": (
         "the loop asks whether any spec mixes kinds of partial sums, in whatever order"
     ),
+    "torch/distributed/tensor/_ops/_math_ops.py linalg_replicate_strategy: DTensorSpec(mesh=mesh, "
+    "placements=replicate_placements, tensor_meta=placement_strategy.output_spec.tensor_ ... => "
+    "DTensorSpec(mesh=mesh, placements=replicate_placements)": (
+        "the propagator gives specs that metadata again, and costs are of what is there already"
+    ),
+    "torch/distributed/tensor/_dtensor_spec.py DTensorSpec.is_sharded: self.placements => "
+    "reversed(list(self.placements))": "it is asked whether any placement is a shard, in whatever order",
+    "torch/distributed/tensor/_collective_utils.py mesh_scatter: scatter(output, "
+    "scatter_list=scatter_list, group=dim_group, async_op=async_op, group_src=group_src) => "
+    "scatter(output, scatter_list=scatter_list, group=dim_group, group_src=group_src)": (
+        "no caller asks for a scatter in the background"
+    ),
     "torch/distributed/tensor/_ops/_view_ops.py _ViewShardingPropagator._rewrite_plain_shard: "
     "input_to_output_tensor_dims[p.dim] => reversed(list(input_to_output_tensor_dims[p.dim]))": (
         "of several dimensions the one that is the first of a split is taken, and there is one such"

@@ -15,6 +15,8 @@ from torch.autograd.graph import save_on_cpu, saved_tensors_hooks
 
 from suites.patterns.base import autograd_compiled_by
 
+#: What is numbered in a process: addresses, and graphs that AOTAutograd made.
+_NUMBERED = r"(0x|\baot)[0-9a-f]+"
 _PREFIX = r"torch__dynamo_(external_utils|compiled_autograd_ops)_"
 REFUSALS = (AssertionError, NotImplementedError, RuntimeError, TypeError, ValueError)
 
@@ -292,4 +294,4 @@ def _described(graph: Any) -> Iterator[str]:
     for line in graph.code.strip().splitlines()[1:]:
         words = re.sub(r";.*", "", line).rstrip()
         if words:
-            yield re.sub(_PREFIX, "", re.sub(r"0x[0-9a-f]+", "0x", words))
+            yield re.sub(_PREFIX, "", re.sub(_NUMBERED, r"\1", words))

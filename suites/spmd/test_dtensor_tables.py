@@ -16,7 +16,7 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
 
 from harness import TestCase, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.releases import torch_at_least
-from suites.accepted_sections import accepted_sections, as_section
+from suites.accepted_sections import check_sections
 from suites.spmd import dtensor_expressions
 
 ACCEPTED = Path(__file__).with_name("dtensor_tables.txt")
@@ -30,10 +30,7 @@ class DTensorTablesTest(TestCase):
 
     def check_part(self, part):
         with dtensor_expressions.world():
-            for expression, wanted in list(accepted_sections(ACCEPTED).items())[part::PARTS]:
-                with self.subTest(expression):
-                    found = dtensor_expressions.lines_of(expression)
-                    self.assertEqual(found, wanted, as_section(expression, found))
+            check_sections(self, ACCEPTED, dtensor_expressions.lines_of, part, PARTS)
 
 
 def add_test(part):

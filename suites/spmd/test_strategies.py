@@ -15,7 +15,7 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
 
 from harness import TestCase, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.releases import torch_at_least
-from suites.accepted_sections import accepted_sections, as_section
+from suites.accepted_sections import check_sections
 from suites.spmd import layouts, strategies
 
 ACCEPTED = Path(__file__).with_name("strategies.txt")
@@ -29,10 +29,7 @@ class StrategiesTest(TestCase):
 
     def check_part(self, part):
         with layouts.meshes() as of:
-            for operator, wanted in list(accepted_sections(ACCEPTED).items())[part::PARTS]:
-                with self.subTest(operator):
-                    found = strategies.lines_of(operator, of)
-                    self.assertEqual(found, wanted, as_section(operator, found))
+            check_sections(self, ACCEPTED, lambda text: strategies.lines_of(text, of), part, PARTS)
 
 
 def add_test(part):
