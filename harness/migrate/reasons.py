@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 _TORCHCOMMS = "is about torchcomms: make the group in an override of _init_pg of MultiProcContinuousTest"
 _DEADLINES = "deadlines are @timeout(seconds) on a test, --timeout or HARNESS_TIMEOUT"
-_EXPERTS = "the models here have no experts: a ParallelStyle of your own shards yours"
+_EXPERTS = "no experts are in the models here (ModelArgs has no num_experts): a ParallelStyle shards yours"
 _PLANNER = "is about DTensor's own planner; DTensor.redistribute and distribute_tensor are public"
 _THREADED_GROUP = "is the inside of torch's threaded group: MultiThreadedTestCase makes that group"
 _WHEEL = "is a test of torch itself, or a part of one: write the few lines that you need"
