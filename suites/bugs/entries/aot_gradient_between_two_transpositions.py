@@ -1,0 +1,31 @@
+r"""What is computed of an argument between two in-place transpositions of it gets no gradient.
+
+kind: silently wrong
+expected: The gradient of sum(a) * a, 8 for each of four ones, as in eager and without the transpositions.
+happens: 4: what comes through the sum, which was taken between the transpositions, is left out. The two leave
+  the argument as it was.
+fails: ^silently wrong: the gradient
+since: 2.11
+reach: internal entry: aot_function; dynamo leaves a transposition of an argument to eager
+fuzzer: views
+upstream: none found
+who: Whoever builds a compiler on aot_function.
+seen: ^(views|aot): silently wrong: gradient of leaf[^|]*\|
+    (?=[^|]*\b(?P<own>[abc])\.(t_|transpose_)\([^|]*= (?P=own)\b[^|]*\b(?P=own)\.(t_|transpose_)\()
+"""
+
+import torch
+from functorch.compile import aot_function, nop
+
+
+def f(a):
+    a.t_()
+    total = a.sum()
+    a.t_()
+    return total * a
+
+
+x = torch.ones(2, 2, requires_grad=True)
+y = x * 1
+aot_function(f, nop, nop)(y).sum().backward()
+assert x.grad.unique().tolist() == [8], f"the gradient: {x.grad.unique().tolist()}"
