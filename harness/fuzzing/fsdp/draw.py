@@ -25,6 +25,8 @@ MAX_BLOCKS, MAX_STEPS = 5, 3
 MESHES = {size: ((size,), (size,), (1, size), (size, 1)) for size in (2, 3)} | {4: ((4,), (2, 2))}
 #: What has no backward under FSDP2 (in the book of bugs), and would hide all else that its programs show.
 NOT_REDUCED = frozenset({"empty"})
+#: Blocks without a gradient. Compiled, theirs is zero, and checkpoints have nothing of an optimizer for them.
+IDLE = frozenset(name for name, each in BLOCKS.items() if each.unused)
 #: Precisions: of parameters and of the reduction; "" is that of the parameters.
 PRECISIONS = (("float32", ""), ("float32", "float64"), ("bfloat16", "float32"))
 
@@ -49,11 +51,13 @@ def drawn(seed: int, world_size: int) -> FsdpProgram:
         options["offload"] = True
     if choice.random() < 0.2 and world_size != 3:
         options["last_dim"] = True
-    if choice.random() < 0.1:
+    idle = bool({name for name, _ in blocks} & IDLE)
+    if choice.random() < 0.1 and not idle:
         options["compile"] = choice.choice(COMPILED)
     optimizer = choice.choice(OPTIMIZERS[:2] if low else OPTIMIZERS)
     fixed = isinstance(options.get("reshard"), int) and not isinstance(options.get("reshard"), bool)
-    restored = RESTORES[1:3] if fixed or {name for name, _ in blocks} & DOUBLE else RESTORES[1:]
+    one_mesh = fixed or idle or {name for name, _ in blocks} & DOUBLE
+    restored = RESTORES[1:3] if one_mesh else RESTORES[1:]
     steps = tuple(step(choice, restored) for _ in range(choice.randint(1, MAX_STEPS)))
     if any(role == "ignored" for _, role in blocks):
         steps = tuple(replace(each, clips=False) for each in steps)

@@ -18,7 +18,7 @@ from torch.distributed.fsdp import CPUOffloadPolicy, FSDPModule, MixedPrecisionP
 from torch.distributed.tensor import DTensor, Shard
 
 from harness.fuzzing.fsdp.meshes import Meshes, carry_over, meshes_of
-from harness.fuzzing.training import State, backward, batch, difference, made, states
+from harness.fuzzing.training import State, backward, batch, difference, made, noise, states
 
 # The number of the batch of a call without gradients.
 EVALUATION = 9
@@ -251,7 +251,8 @@ def compare(
     tolerance = TOLERANCES[precision(options)]
     for step, (own, whole) in enumerate(zip(found, expected, strict=True)):
         assert own.keys() == whole.keys(), f"names: {[*own]} for {[*whole]}"
+        absolute = noise(expected[: step + 1])
         for name, got in own.items():
             right = part(step, name, whole[name], got)
-            text = difference(name, got, right, tolerance)
+            text = difference(name, got, right, tolerance, absolute)
             assert not text, f"{text}\nafter step {step}: {got}\nfor {right}"

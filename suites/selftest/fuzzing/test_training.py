@@ -35,6 +35,16 @@ class DifferencesTest(unittest.TestCase):
                 found = {**own, "a": double + 1e-6}
                 self.assertEqual(len(differences([found], [own])), count)
 
+    def test_rounding(self) -> None:
+        """What is left of large gradients that cancel is no difference, in that step and in later ones."""
+        zero, noise = torch.zeros(1, dtype=torch.float64), torch.full((1,), 9.0, dtype=torch.float64)
+        for largest, count in ((1.0, 2), (1e17, 0), (torch.inf, 2), (torch.nan, 2)):
+            large = {"gradient of b": torch.full((2,), largest, dtype=torch.float64), "gradient of c": None}
+            with self.subTest(largest):
+                found = [{**large, "gradient of a": noise}, {"a": noise}]
+                right = [{**large, "gradient of a": zero}, {"a": zero}]
+                self.assertEqual(len(differences(found, right)), count)
+
     def test_steps(self) -> None:
         """The first step that differs is named, and later steps of other ranks do not count."""
         one, other = {"g": torch.ones(1)}, {"g": torch.zeros(1)}

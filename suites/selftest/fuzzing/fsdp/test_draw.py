@@ -5,7 +5,7 @@ from __future__ import annotations
 import unittest
 
 from harness.fuzzing.blocks import BLOCKS
-from harness.fuzzing.fsdp.draw import MAX_BLOCKS, MAX_STEPS, MESHES, NOT_REDUCED, drawn
+from harness.fuzzing.fsdp.draw import IDLE, MAX_BLOCKS, MAX_STEPS, MESHES, NOT_REDUCED, drawn
 from harness.fuzzing.fsdp.program import COMPILED, OPTIMIZERS, OPTIONS, REFUSED, RESTORES, ROLES, WAYS
 
 PROGRAMS = [drawn(seed, size) for seed in range(100) for size in MESHES]
@@ -30,6 +30,9 @@ class DrawTest(unittest.TestCase):
         self.assertEqual({step.way for step in steps}, set(WAYS))
         self.assertEqual({step.restores for step in steps}, set(RESTORES))
         self.assertLessEqual({("compile", each) for each in COMPILED}, options)
+        idle = [each for each in PROGRAMS if IDLE & {name for name, _ in each.blocks}]
+        self.assertNotIn("compile", {name for each in idle for name, _ in each.options})
+        self.assertNotIn("resized", {step.restores for each in idle for step in each.steps})
         self.assertEqual({step.batches for step in steps}, {1, 2, 3})
         self.assertLessEqual(max(len(each.blocks) for each in PROGRAMS), MAX_BLOCKS)
         self.assertLessEqual(max(len(each.steps) for each in PROGRAMS), MAX_STEPS)
