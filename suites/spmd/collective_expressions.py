@@ -19,7 +19,8 @@ from torch.distributed.nn import functional as dist_nn
 from torch.utils._pytree import tree_leaves
 
 from suites.spmd import dtensor_expressions
-from suites.spmd.dtensor_expressions import Calls, grid, refusal
+from suites.spmd.dtensor_expressions import Calls, grid
+from suites.spmd.values_as_text import REFUSALS, refusal, text
 
 #: The ranks of a group that this process is the second of.
 RANKS = [5, 7, 9]
@@ -38,7 +39,7 @@ def called(function: Callable[[], Any], waits: bool = True) -> str:
     with Calls(waits) as calls:
         try:
             found = function()
-        except dtensor_expressions.REFUSALS as error:
+        except REFUSALS as error:
             found = refusal(error)
     return "; ".join((*calls.lines, f"gives {_described(found)}"))
 
@@ -48,7 +49,7 @@ def _described(value: Any) -> str:
         return f"{type(value).__name__}{tuple(value.shape)} {value.dtype}"
     if isinstance(value, list | tuple):
         return f"({', '.join(map(_described, value))})"
-    return dtensor_expressions.text(value)
+    return text(value)
 
 
 def and_back(function: Callable[..., Any], *inputs: Tensor) -> str:
@@ -60,7 +61,7 @@ def and_back(function: Callable[..., Any], *inputs: Tensor) -> str:
         try:
             torch.autograd.backward(results, [torch.ones(each.shape) for each in results])
             gradients: Any = [each.grad for each in leaves]
-        except dtensor_expressions.REFUSALS as error:
+        except REFUSALS as error:
             gradients = refusal(error)
     return "; ".join((*calls.lines, f"gives {_described(gradients)}"))
 

@@ -1,13 +1,12 @@
 """Expressions about placements, specs, plans and views of DTensors, and what comes of them as lines of text.
 
-Owns the names that an expression of ``dtensor_tables.txt`` may use, and how values are written down. They
-are evaluated in one process that is rank 7 of a world of which nobody else is there.
+Owns the names that an expression of ``dtensor_tables.txt`` may use. They are evaluated in one process
+that is rank 7 of a world of which nobody else is there.
 """
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import itertools
 import logging
 import warnings
@@ -39,18 +38,9 @@ from torch.distributed.tensor.placement_types import _StridedShard
 from torch.testing._internal.distributed.fake_pg import FakeStore
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from suites.spmd.values_as_text import REFUSALS, first_line, refusal, text
+
 WORLD, RANK = 12, 7
-REFUSALS = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    IndexError,
-    KeyError,
-    NotImplementedError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-)
 
 
 @contextlib.contextmanager
@@ -291,43 +281,3 @@ def _quiet() -> Iterator[None]:
         yield
     finally:
         logger.setLevel(level)
-
-
-def refusal(error: BaseException) -> str:
-    return f"{type(error).__name__}: {first_line(str(error))}".rstrip(": ")
-
-
-def first_line(words: str) -> str:
-    return words.partition("\n")[0][:70]
-
-
-def text(value: Any) -> str:
-    """A value in one line."""
-    if isinstance(value, torch.Tensor):
-        return f"{value.tolist()} {value.dtype} {value.stride()}"
-    if isinstance(value, ShardOrderEntry):
-        return f"{value.tensor_dim} by {value.mesh_dims}"
-    if isinstance(value, DTensorSpec):
-        more = "" if value.tensor_meta is None else f" {text(value.tensor_meta)}"
-        return f"{text(value.placements)} in {text(value.shard_order)}{more}"
-    if isinstance(value, TensorMeta):
-        return f"{tuple(value.shape)} {value.stride} {value.dtype}"
-    if isinstance(value, Placement):
-        return str(value)
-    if isinstance(value, _op_schema.OpStrategy):
-        return "; ".join(map(text, value.strategies))
-    if isinstance(value, _op_schema.OpSpec):
-        costs = "" if value.redistribute_cost is None else f" costs {value.redistribute_cost}"
-        return f"{value}{costs}"
-    if isinstance(value, _view_ops.DimSpec):
-        fields = (text(getattr(value, each.name)) for each in dataclasses.fields(value))
-        return f"{type(value).__name__}({', '.join(fields)})"
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{text(name)}: {text(of)}" for name, of in value.items()) + "}"
-    if isinstance(value, tuple | list):
-        return f"({', '.join(map(text, value))})"
-    if isinstance(value, set | frozenset):
-        return f"{{{', '.join(sorted(map(text, value)))}}}"
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    return str(value)

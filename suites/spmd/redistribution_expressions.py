@@ -17,7 +17,8 @@ from torch.distributed.tensor._api import distribute_tensor
 from torch.distributed.tensor.placement_types import MaskBuffer, Shard, _MaskPartial
 
 from suites.spmd import dtensor_expressions
-from suites.spmd.dtensor_expressions import Calls, grid, meta, placements, refusal
+from suites.spmd.dtensor_expressions import Calls, grid, meta, placements
+from suites.spmd.values_as_text import REFUSALS, refusal
 
 
 def own(mesh: DeviceMesh, words: str, *shape: int, dtype: torch.dtype = torch.float32) -> DTensor:
@@ -55,7 +56,7 @@ def done(function: Callable[..., Any], *tensors: DTensor) -> str:
         with Calls() as back:
             found.backward(torch.ones_like(found))
         return f"{said}, and back {'; '.join((*back.lines, *(numbers(each.grad) for each in leaves)))}"
-    except dtensor_expressions.REFUSALS as error:
+    except REFUSALS as error:
         return refusal(error)
 
 

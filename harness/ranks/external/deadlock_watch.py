@@ -3,7 +3,7 @@
     process r, every LOOK_EVERY_S seconds                          the store
       its log has not changed, and its threads sleep: its calls --> stuck/<rank>
       it has moved since: nothing ------------------------------> stuck/<rank>
-      rank 0: reads all of them; two looks in a row prove it ---> deadlocked: these ranks
+      rank 0: reads all of them; two looks in a row prove it ---> deadlocked: these ranks, with their calls
       every process reads that and stops its own test <----------
 
 The proof is ``wait_graph.prove``. Clocks of different hosts have nothing in common, so each process leaves
@@ -72,12 +72,12 @@ class ExternalDeadlockWatch:
         before, self._read = self._read, {rank: self._told_by(rank) for rank in silent}
         for rank, text in self._read.items():
             moved = text == _MOVED or text != before.get(rank)
-            calls = () if text == _MOVED else tuple(map(call_from_json, json.loads(text)[1]))
-            views.append(RankView(rank, calls, can_move=moved))
+            views.append(RankView(rank, _calls_in(text), can_move=moved))
         stuck = tuple(waiting.rank for waiting in prove(views, -math.inf))
         enough = len(stuck) == len(self._read) if all_of_them else stuck
         if enough and stuck == self._proven:
-            self._store.set(f"{self._key}/deadlocked", json.dumps([len(settled), stuck]))
+            told = {rank: self._read[rank] for rank in stuck}
+            self._store.set(f"{self._key}/deadlocked", json.dumps([len(settled), told]))
         self._proven = stuck
 
     def _told_by(self, rank: int) -> str:
@@ -94,4 +94,20 @@ class ExternalDeadlockWatch:
         if not self._store.check([key]):
             return ()
         known, stuck = json.loads(self._store.get(key))
-        return tuple(stuck) if settled >= known else ()
+        return tuple(map(int, stuck)) if settled >= known else ()
+
+
+def calls_when_stuck(store: Any, key: str, rank: int) -> tuple[Call, ...] | None:
+    """The calls of a rank that all have been told can never go on; None where it can, or nobody has said so.
+
+    What such a rank does afterwards comes of others that have stopped: of connections that they close, say.
+    """
+    name = f"{key}/deadlocked"
+    if not store.check([name]):
+        return None
+    text = json.loads(store.get(name))[1].get(str(rank))
+    return None if text is None else _calls_in(text)
+
+
+def _calls_in(text: str) -> tuple[Call, ...]:
+    return () if text == _MOVED else tuple(map(call_from_json, json.loads(text)[1]))

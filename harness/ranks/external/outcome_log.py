@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from time import monotonic
 from typing import Any
 
-from harness.outcomes import RankOutcome
+from harness.outcomes import RankOutcome, Status
 from harness.protocol import Lost, Report, decode, encode
-from harness.ranks.external.deadlock_watch import ExternalDeadlockWatch
+from harness.ranks.external.deadlock_watch import ExternalDeadlockWatch, calls_when_stuck
 from harness.setting_values import LONGEST_S
 
 # Between two checks for an outcome passes a part of the time that was waited for it already, within these
@@ -18,6 +18,9 @@ from harness.setting_values import LONGEST_S
 ASK_AGAIN_AFTER = 0.1
 ASK_SOONEST_S = 0.001
 ASK_LATEST_S = 0.05
+
+# How a rank's test can come to an end by itself.
+_ON_ITS_OWN = frozenset({Status.PASSED, Status.SKIPPED, Status.FAILED, Status.ERROR})
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,13 @@ class OutcomeLog:
         return ExternalDeadlockWatch(self._reader, self._key, rank, until_s)
 
     def append(self, outcome: RankOutcome, *, lost: bool = False) -> None:
-        """Appends an outcome; ``lost`` says that the rank's process will not take part in later tests."""
+        """Appends an outcome; ``lost`` says that the rank's process will not take part in later tests.
+
+        A rank that was proven to be stuck is deadlocked, whatever it has come to since.
+        """
+        calls = calls_when_stuck(self._writer, self._key, outcome.rank)
+        if calls is not None and outcome.status in _ON_ITS_OWN:
+            outcome = replace(outcome, status=Status.DEADLOCKED, error=None, skip_reason=None, calls=calls)
         word = encode((Lost if lost else Report)(outcome)).decode()
         number = 0
         while self._writer.compare_set(f"{self._key}/{number}", "", word) != word.encode():

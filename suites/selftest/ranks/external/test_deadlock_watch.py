@@ -13,7 +13,7 @@ import torch.distributed as dist
 from harness.communication.call_log import Head
 from harness.communication.wait_graph import SERVING
 from harness.communication_call import Call, Kind, Signature
-from harness.ranks.external.deadlock_watch import ExternalDeadlockWatch
+from harness.ranks.external.deadlock_watch import ExternalDeadlockWatch, calls_when_stuck
 from harness.system import posix
 
 BARRIER = Signature("barrier", "0", members=(0, 1, 2), default=True)
@@ -29,7 +29,7 @@ class WatchTest(unittest.TestCase):
     """``ExternalDeadlockWatch`` of three ranks, of which rank 2 is done."""
 
     def setUp(self) -> None:
-        store = dist.HashStore()
+        self.store = store = dist.HashStore()
         self.until_s = time.monotonic() + 60.0
         self.watches = [ExternalDeadlockWatch(store, "t", rank, self.until_s) for rank in range(3)]
         asleep = unittest.mock.patch.object(posix, "could_run", return_value=False)
@@ -53,6 +53,17 @@ class WatchTest(unittest.TestCase):
         self.assertEqual(heard[-1], (0, 1))
         self.assertEqual(self.watches[2].deadlocked(1), (0, 1))
         self.assertEqual(self.watches[2].deadlocked(0), (), "it does not know the outcome of rank 2 yet")
+
+    def test_calls_when_stuck(self) -> None:
+        """They are those of the proof, also where the rank has moved since, and none of other ranks."""
+        call = waits()
+        self.assertIsNone(calls_when_stuck(self.store, "t", 0))
+        for _ in range(5):
+            self.look(call, call)
+        self.look(call, call, changes=2)
+        for rank, expected in ((0, [1]), (1, [1]), (2, None)):
+            found = calls_when_stuck(self.store, "t", rank)
+            self.assertEqual(found if found is None else [each.number for each in found], expected)
 
     def test_all_of_them(self) -> None:
         """After a failure or a skip ranks are ended only where none of those that run can go on."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import unittest
 
 from harness import RankOutcome, Status
+from harness.communication_call import Call, Signature, to_json
+from harness.outcomes import ErrorInfo
 from harness.ranks.external.outcome_log import LoggedOutcome, OutcomeLog
 from suites.selftest.ranks.external.bodies import new_store
 
@@ -51,6 +54,29 @@ class OutcomeLogTest(unittest.TestCase):
         gone = RankOutcome(1, Status.CRASHED)
         self.logs[0].append(gone, lost=True)
         self.assertEqual(self.logs[1].read(0, 10.0), LoggedOutcome(gone, lost=True))
+
+    def test_after_a_proof(self) -> None:
+        """A rank that was proven to be stuck is deadlocked, though its connection was closed meanwhile."""
+        call = Call(Signature("barrier", "0", members=(0, 1)), 1, 1, 1.0, 1.0)
+        told = {"1": json.dumps([1, [to_json(call)]])}
+        self.store.set("log/a test#1/deadlocked", json.dumps([1, told]))
+        closed = ErrorInfo("RuntimeError", "Connection closed", "")
+        for number, (rank, status, error, expected) in enumerate(
+            (
+                (1, Status.ERROR, closed, Status.DEADLOCKED),
+                (1, Status.PASSED, None, Status.DEADLOCKED),
+                (1, Status.CRASHED, None, Status.CRASHED),
+                (0, Status.ERROR, closed, Status.ERROR),
+            )
+        ):
+            with self.subTest(rank=rank, status=status):
+                self.logs[0].append(RankOutcome(rank, status, error=error, note=str(number)))
+                word = self.logs[1].read(number, 10.0)
+                assert word is not None
+                self.assertEqual(word.outcome.status, expected)
+                deadlocked = expected is Status.DEADLOCKED
+                self.assertEqual(word.outcome.error, None if deadlocked else error)
+                self.assertEqual([each.number for each in word.outcome.calls], [1] if deadlocked else [])
 
     def test_last_test(self) -> None:
         """What a rank began last, for messages about one that is gone."""
