@@ -74,7 +74,8 @@ def noise(states: Sequence[State]) -> float:
     """
     gradients = [each for state in states for name, each in state.items() if name.startswith("gradient")]
     found = [float(each.abs().max()) for each in gradients if each is not None and each.numel()]
-    return 1000 * torch.finfo(torch.float64).eps * max(filter(math.isfinite, found), default=0.0)
+    largest = max(filter(math.isfinite, found), default=0.0)
+    return float(1000 * torch.finfo(torch.float64).eps * largest)
 
 
 def difference(
