@@ -16,7 +16,7 @@ from harness.communication.warm_up import ROUNDS, warm_up
 
 # What runs at the first calls of each rank.
 FIRST = {
-    *("harness.communication.recorder.makes_group", "harness.communication.recorder.uses_store"),
+    *("harness.communication.other_calls.makes_group", "harness.communication.other_calls.uses_store"),
     *("harness.communication.recorder.began", "harness.communication.recorder.waited"),
     *("harness.communication.known_groups.find", "harness.communication.user_lines._text"),
     *("harness.communication.user_lines._find_owner", "harness.communication.signatures.call_text"),
