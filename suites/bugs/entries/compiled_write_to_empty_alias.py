@@ -13,7 +13,7 @@ upstream: none found
 who: Whoever compiles code that fills the rest of a padded batch, which may be empty, beside the batch.
 seen: ^(views|aot|compile|inductor|compiled-autograd): refused: RuntimeError: one of the variables needed for
     gradient computation has been modified[^|]*\| [^|]*\b[abc]\.\w+_\([^|]*\|
-    (?=[^|]*\b(?P<base>y\d)\[1:\])[^|]*\b(?P=base)(?!\[)
+    (?=[^|]*\b(?P<base>y\d)\[1:\])([^|]*\b(?P=base)(?!\[)|[^|]*\b(?P=base)\[1:\],\ (?P=base)\[1:\])
 """
 
 import torch
