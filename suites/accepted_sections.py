@@ -1,7 +1,7 @@
 """``accepted_sections``: what a file beside a test accepts, by the names of its sections.
 
 A line ``== name`` begins a section; its lines follow. ``as_section`` is what a failure shows to be put there.
-``check_sections`` is for a file whose names are all that there is to try.
+``check_sections`` is for a file whose names are all that there is to try, ``add_parts`` for several tests of one.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import unittest
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 _BEGINS = "== "
 
@@ -46,3 +47,15 @@ def check_sections(
         found = answer(name)
         with case.subTest(name):
             case.assertEqual(found, accepted, as_section(name, found))
+
+
+def add_parts(case: type, parts: int) -> None:
+    """Add a test for each of so many parts to a class, whose ``check_part`` it calls with the number."""
+    for number in range(parts):
+
+        def test(self: Any, part: int = number) -> None:
+            self.check_part(part)
+
+        test.__name__ = f"test_part_{number}"
+        test.__qualname__ = f"{case.__qualname__}.{test.__name__}"
+        setattr(case, test.__name__, test)

@@ -17,7 +17,7 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
 
 from harness import TestCase, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.releases import torch_at_least
-from suites.accepted_sections import accepted_sections, as_section
+from suites.accepted_sections import accepted_sections, add_parts, as_section
 from suites.aot import wrappers
 
 ACCEPTED = Path(__file__).with_name("wrappers.txt")
@@ -50,17 +50,7 @@ class WrapperTablesTest(TestCase):
             self.check(f"wrapper {name}", sections.get(f"wrapper {name}"), source)
 
 
-def add_test(part):
-    def test(self):
-        self.check_part(part)
-
-    test.__name__ = f"test_part_{part}"
-    test.__qualname__ = f"{WrapperTablesTest.__qualname__}.{test.__name__}"
-    setattr(WrapperTablesTest, test.__name__, test)
-
-
-for number in range(PARTS):
-    add_test(number)
+add_parts(WrapperTablesTest, PARTS)
 
 if __name__ == "__main__":
     run_tests()

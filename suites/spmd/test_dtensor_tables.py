@@ -16,7 +16,7 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
 
 from harness import TestCase, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.releases import torch_at_least
-from suites.accepted_sections import check_sections
+from suites.accepted_sections import add_parts, check_sections
 from suites.spmd import dtensor_expressions
 
 ACCEPTED = Path(__file__).with_name("dtensor_tables.txt")
@@ -33,17 +33,7 @@ class DTensorTablesTest(TestCase):
             check_sections(self, ACCEPTED, dtensor_expressions.lines_of, part, PARTS)
 
 
-def add_test(part):
-    def test(self):
-        self.check_part(part)
-
-    test.__name__ = f"test_part_{part}"
-    test.__qualname__ = f"{DTensorTablesTest.__qualname__}.{test.__name__}"
-    setattr(DTensorTablesTest, test.__name__, test)
-
-
-for number in range(PARTS):
-    add_test(number)
+add_parts(DTensorTablesTest, PARTS)
 
 if __name__ == "__main__":
     run_tests()

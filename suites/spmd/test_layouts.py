@@ -15,6 +15,7 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
 
 from harness import TestCase, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.releases import torch_at_least
+from suites.accepted_sections import add_parts
 from suites.spmd.layouts import Operator, meshes
 
 ACCEPTED = Path(__file__).with_name("layouts.txt")
@@ -40,17 +41,7 @@ class LayoutsTest(TestCase):
                     self.assertEqual(found.split(" "), wanted.split(" "), f"{text}\n    {found}")
 
 
-def add_test(part):
-    def test(self):
-        self.check_part(part)
-
-    test.__name__ = f"test_part_{part}"
-    test.__qualname__ = f"{LayoutsTest.__qualname__}.{test.__name__}"
-    setattr(LayoutsTest, test.__name__, test)
-
-
-for number in range(PARTS):
-    add_test(number)
+add_parts(LayoutsTest, PARTS)
 
 if __name__ == "__main__":
     run_tests()

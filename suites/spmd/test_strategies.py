@@ -15,7 +15,7 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
 
 from harness import TestCase, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.releases import torch_at_least
-from suites.accepted_sections import check_sections
+from suites.accepted_sections import add_parts, check_sections
 from suites.spmd import layouts, strategies
 
 ACCEPTED = Path(__file__).with_name("strategies.txt")
@@ -32,17 +32,7 @@ class StrategiesTest(TestCase):
             check_sections(self, ACCEPTED, lambda text: strategies.lines_of(text, of), part, PARTS)
 
 
-def add_test(part):
-    def test(self):
-        self.check_part(part)
-
-    test.__name__ = f"test_part_{part}"
-    test.__qualname__ = f"{StrategiesTest.__qualname__}.{test.__name__}"
-    setattr(StrategiesTest, test.__name__, test)
-
-
-for number in range(PARTS):
-    add_test(number)
+add_parts(StrategiesTest, PARTS)
 
 if __name__ == "__main__":
     run_tests()

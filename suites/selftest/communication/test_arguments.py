@@ -25,19 +25,12 @@ from harness.communication.arguments import (
 from harness.communication.reduce_operations import name_of
 from harness.communication.signatures import call_text, signature_of
 from harness.communication_call import Kind, Signature
+from suites.selftest.communication.call_options import options
 from suites.selftest.communication.operators import functional_base, torch_operators
 
 c10d: Any = _distributed_c10d
 GROUP = Signature("?", "0", members=(4, 6), default=True, timeout_s=1800.0)
 TWO, THREE = torch.ones(2), torch.ones(3)
-
-
-def options(kind: Any, **fields: Any) -> Any:
-    """Options of a collective with some fields set."""
-    made = kind()
-    for name, value in fields.items():
-        setattr(made, name, value)
-    return made
 
 
 def signature(operation: str, arguments: Arguments) -> Signature:

@@ -12,17 +12,10 @@ from torch import nn
 from torch._C import _distributed_c10d
 
 from harness.communication.call_keys import quick_key
+from suites.selftest.communication.call_options import options
 
 c10d: Any = _distributed_c10d
 TWO, THREE = torch.ones(2), torch.ones(3)
-
-
-def options(kind: Any, **fields: Any) -> Any:
-    """Options of a collective with some fields set."""
-    made = kind()
-    for name, value in fields.items():
-        setattr(made, name, value)
-    return made
 
 
 class QuickKeyTest(unittest.TestCase):
