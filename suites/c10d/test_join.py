@@ -18,6 +18,7 @@ import torch.distributed as dist
 from torch.distributed.algorithms.join import Join, Joinable, JoinHook
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
+from harness.targets import Capability, needs
 from suites.c10d.base import C10dTestCase
 from suites.c10d.noting import NotingTestCase
 
@@ -55,7 +56,7 @@ class Adder(Joinable):
         self.add(number)
 
     def add(self, number):
-        total = torch.tensor([float(number)])
+        total = torch.tensor([float(number)], device=self.device)
         dist.all_reduce(total, group=self.group)
         self.sums.append(total.item())
 
@@ -86,7 +87,7 @@ class JoinTest(C10dTestCase):
 
     def prepare(self):
         self.said = []
-        self.one, self.other = Adder("one", self.said), Adder("other", self.said)
+        self.one, self.other = (Adder(name, self.said, device=self.device) for name in ("one", "other"))
 
     def turns(self, count):
         for turn in range(count):
@@ -143,24 +144,26 @@ class JoinTest(C10dTestCase):
             self.one.turn(self.rank)
         self.assertEqual(self.said[-1], "one ends, last: True")
 
+    @needs(Capability.SUB_GROUPS)
     def test_in_a_group(self):
         """Only its ranks take part, by their ranks among all in words."""
         group = dist.new_group([0, 2])
         if self.rank == 1:
             return
-        one = Adder("one", self.said, group)
+        one = Adder("one", self.said, group, self.device)
         words = "Rank 1 exhausted" if self.rank == 2 else "Detected at least one rank"
         with self.refused(RuntimeError, words), Join([one], throw_on_early_termination=True):
             for _ in range(2 - self.rank // 2):
                 one.turn(self.rank + 1)
         self.assertEqual(one.sums, [4.0])
 
+    @needs(Capability.SUB_GROUPS)
     def test_refused(self):
         with self.refused(ValueError, "requires at least one joinable"):
             Join([])
         group = dist.new_group()
         with self.refused(ValueError, "Using join context manager with multiple process groups"):
-            Join([self.one, Adder("another", self.said, group)])
+            Join([self.one, Adder("another", self.said, group, self.device)])
         with self.refused(AssertionError, "Silent'> constructor calls the ``Joinable`` constructor"):
             Join.notify_join_context(Silent())
 

@@ -33,7 +33,7 @@ from suites.spmd.mesh_programs import Arrays, Axis, Program
 TRACED_ON, RUN_ON = 1.0, (0.0, 5.0)
 
 
-@needs(Capability.FUNCTIONAL)
+@needs(Capability.FUNCTIONAL, Capability.POINT_TO_POINT)
 class MeshTestCase(DTensorContinuousTestBase):
     """A test of collectives over the dimensions of ``layout``, the global ranks of a mesh."""
 
