@@ -1,7 +1,7 @@
 """``accepted_sections``: what a file beside a test accepts, by the names of its sections.
 
 A line ``== name`` begins a section; its lines follow. ``as_section`` is what a failure shows to be put there.
-``check_sections`` is for a file whose names are all that there is to try, ``add_parts`` for several tests of one.
+``check_sections`` is for a file whose names are all that there is to try; ``add_parts`` makes several tests.
 """
 
 from __future__ import annotations
