@@ -19,6 +19,8 @@ def version() -> str:
 # A wheel has the suites below the package (harness/runner/suites_root.py), and their name stays free.
 BUNDLED = "harness.bundled"
 SUITES = find_packages(include=["suites", "suites.*"], exclude=["suites.selftest*"])
+# Their tables, times and map of executed files, the sources of the fake accelerator, the scripts of the book.
+DATA = ["*.txt", "*.json", "*.gz", "*.cpp", "*.h", "entries/*.py"]
 
 setup(
     name="torch-harness",
@@ -31,19 +33,7 @@ setup(
     packages=[*find_packages(include=["harness", "harness.*"]), *(f"{BUNDLED}.{name}" for name in SUITES)],
     package_dir={f"{BUNDLED}.suites": "suites"},
     package_data={
-        f"{BUNDLED}.suites": ["timings.json", "impact.json.gz"],
-        f"{BUNDLED}.suites.aot": ["given_to_compilers.txt", "partitions.txt", "wrappers.txt"],
-        f"{BUNDLED}.suites.c10d": ["calls.txt"],
-        f"{BUNDLED}.suites.fsdp": ["fsdp1_states.txt", "schedules.txt"],
-        f"{BUNDLED}.suites.patterns": ["captured_backwards.txt"],
-        f"{BUNDLED}.suites.spmd": [
-            "dtensor_tables.txt",
-            "functional_collectives.txt",
-            "layouts.txt",
-            "meshes.txt",
-            "redistributions.txt",
-            "strategies.txt",
-        ],
+        **{f"{BUNDLED}.{name}": DATA for name in SUITES},
         "harness": ["py.typed"],
         "harness.report": ["templates/*"],
         "harness.conformance": ["templates/*"],

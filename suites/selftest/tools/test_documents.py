@@ -296,15 +296,16 @@ class Packaging(unittest.TestCase):
         self.assertLessEqual(needed, set(packed))
 
     def test_suites_in_a_wheel(self) -> None:
-        """The suites and their timings are below the package, without the self-tests."""
+        """All files of the suites are below the package, tables and sources too, without the self-tests."""
         with tempfile.TemporaryDirectory() as directory:
             command = [sys.executable, "setup.py", "--quiet", "build", "--build-base", directory]
             subprocess.run(command, cwd=TREE, capture_output=True, text=True, check=True)
             built = Path(directory, "lib", "harness", "bundled", "suites")
             names = {path.relative_to(built).as_posix() for path in built.rglob("*") if path.is_file()}
-        self.assertLessEqual(
-            {"timings.json", "impact.json.gz", "c10d/test_stores.py", "targets/python_gloo.py"}, names
-        )
+        files = [path.relative_to(TREE / "suites") for path in (TREE / "suites").rglob("*") if path.is_file()]
+        wanted = {each.as_posix() for each in files if not {"selftest", "__pycache__"} & {*each.parts}}
+        self.assertLessEqual({"timings.json", "c10d/test_stores.py", "targets/python_gloo.py"}, wanted)
+        self.assertEqual(wanted - names, set())
         self.assertFalse([name for name in names if name.startswith("selftest")])
 
     def test_requirements_are_pinned(self) -> None:
