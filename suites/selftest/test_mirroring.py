@@ -19,6 +19,7 @@ _PROGRAMS = "checks what is said of programs with communication bugs, by all mod
 # Self-tests of no single module, with the reason.
 OF_THE_TREE = {
     "test_docstrings.py": "checks the docstrings of all modules",
+    "test_forked_interpreters.py": "checks faults/forked_interpreters.py, by which self-tests start ranks",
     "test_imports_direction.py": "checks the imports of all modules",
     "test_mirroring.py": "checks the names of all self-tests",
     "test_public_names.py": "checks the names that harness and harness.graphs offer",

@@ -8,7 +8,7 @@ from unittest import mock
 
 from harness import Status
 from suites.selftest.faults import collectives
-from suites.selftest.faults.rows import OnForkServer, OnSpawn, Rows
+from suites.selftest.faults.rows import OnForkedInterpreters, OnForkServer, Rows
 
 # Upstream's harness loses about one 4-rank test in nine to "connectFullMesh ... Connection closed by peer".
 # There so many in a row pass once in a thousand times.
@@ -108,8 +108,10 @@ class CollectivesOnForkServer(CollectiveRows, OnForkServer):
                 self.assertEqual(played.verdict, "pass", f"repetition {repetition}: {played.text}")
 
 
-class CollectivesOnSpawn(CollectiveRows, OnSpawn):
-    """Runs the tests on new interpreters."""
+class CollectivesOnSpawn(CollectiveRows, OnForkedInterpreters):
+    """Runs the tests on forks of an interpreter."""
+
+    imports = ("torch.distributed",)
 
 
 if __name__ == "__main__":

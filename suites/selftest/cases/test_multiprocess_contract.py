@@ -8,7 +8,7 @@ import unittest
 
 from harness import LaunchError, Status
 from suites.selftest.faults import contract
-from suites.selftest.faults.rows import OnForkServer, OnSpawn, Rows
+from suites.selftest.faults.rows import OnForkedInterpreters, OnForkServer, Rows
 
 
 class CodeRows(Rows):
@@ -181,24 +181,24 @@ class CodesOnForkServer(CodeRows, OnForkServer):
     """Runs the tests on the fork server."""
 
 
-class CodesOnSpawn(CodeRows, OnSpawn):
-    """Runs the tests on new interpreters."""
+class CodesOnSpawn(CodeRows, OnForkedInterpreters):
+    """Runs the tests on forks of an interpreter."""
 
 
 class WorldSizesOnForkServer(WorldSizeRows, OnForkServer):
     """Runs the tests on the fork server."""
 
 
-class WorldSizesOnSpawn(WorldSizeRows, OnSpawn):
-    """Runs the tests on new interpreters."""
+class WorldSizesOnSpawn(WorldSizeRows, OnForkedInterpreters):
+    """Runs the tests on forks of an interpreter."""
 
 
 class HooksOnForkServer(HookRows, OnForkServer):
     """Runs the tests on the fork server."""
 
 
-class HooksOnSpawn(HookRows, OnSpawn):
-    """Runs the tests on new interpreters."""
+class HooksOnSpawn(HookRows, OnForkedInterpreters):
+    """Runs the tests on forks of an interpreter."""
 
 
 if __name__ == "__main__":

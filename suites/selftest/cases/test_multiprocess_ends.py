@@ -6,7 +6,7 @@ import unittest
 
 from harness import Status
 from suites.selftest.faults import ends
-from suites.selftest.faults.rows import OnForkServer, OnSpawn, Rows
+from suites.selftest.faults.rows import OnForkedInterpreters, OnForkServer, Rows
 
 
 class EndRows(Rows):
@@ -94,8 +94,8 @@ class EndsOnForkServer(EndRows, OnForkServer):
     """Runs the tests on the fork server."""
 
 
-class EndsOnSpawn(EndRows, OnSpawn):
-    """Runs the tests on new interpreters."""
+class EndsOnSpawn(EndRows, OnForkedInterpreters):
+    """Runs the tests on forks of an interpreter."""
 
 
 if __name__ == "__main__":

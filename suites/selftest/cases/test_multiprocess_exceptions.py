@@ -7,7 +7,7 @@ import unittest
 
 from harness import Status
 from suites.selftest.faults import exceptions
-from suites.selftest.faults.rows import OnForkServer, OnSpawn, Played, Rows
+from suites.selftest.faults.rows import OnForkedInterpreters, OnForkServer, Played, Rows
 
 # Characters that a verdict may have at most, whatever the exception: what a person still scrolls through.
 LONGEST_TEXT = 200_000
@@ -108,8 +108,8 @@ class ExceptionsOnForkServer(ExceptionRows, OnForkServer):
     """Runs the tests on the fork server."""
 
 
-class ExceptionsOnSpawn(ExceptionRows, OnSpawn):
-    """Runs the tests on new interpreters."""
+class ExceptionsOnSpawn(ExceptionRows, OnForkedInterpreters):
+    """Runs the tests on forks of an interpreter."""
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from harness import Status
 from suites.selftest.faults import farewells
 from suites.selftest.faults.base import ANNOUNCE
 from suites.selftest.faults.processes import Announced, still_there
-from suites.selftest.faults.rows import IMPATIENT, FaultRows, OnForkServer, OnSpawn
+from suites.selftest.faults.rows import IMPATIENT, FaultRows, OnForkedInterpreters, OnForkServer
 
 # Seconds for the kernel to end the ranks of a server that is gone.
 GONE_S = 30.0
@@ -51,11 +51,11 @@ class FarewellsOnForkServer(FarewellRows, OnForkServer):
     """Runs the tests on the fork server."""
 
 
-class FarewellsOnSpawn(FarewellRows, OnSpawn):
-    """Runs the tests on new interpreters."""
+class FarewellsOnSpawn(FarewellRows, OnForkedInterpreters):
+    """Runs the tests on forks of an interpreter."""
 
 
-del FarewellRows, FaultRows, OnForkServer, OnSpawn
+del FarewellRows, FaultRows, OnForkServer, OnForkedInterpreters
 
 if __name__ == "__main__":
     unittest.main()

@@ -8,7 +8,7 @@ import unittest
 from harness import Status
 from harness.settings import MORE_TIME
 from suites.selftest.faults import hangs
-from suites.selftest.faults.rows import IMPATIENT, OnForkServer, OnSpawn, Played, Rows
+from suites.selftest.faults.rows import IMPATIENT, OnForkedInterpreters, OnForkServer, Played, Rows
 
 
 class HangRows(Rows):
@@ -131,8 +131,8 @@ class HangsOnForkServer(HangRows, OnForkServer):
     """Runs the tests on the fork server."""
 
 
-class HangsOnSpawn(HangRows, OnSpawn):
-    """Runs the tests on new interpreters."""
+class HangsOnSpawn(HangRows, OnForkedInterpreters):
+    """Runs the tests on forks of an interpreter."""
 
 
 if __name__ == "__main__":

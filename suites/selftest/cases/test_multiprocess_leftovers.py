@@ -10,7 +10,7 @@ from harness import RankLeakWarning, Status
 from suites.selftest.faults import leftovers
 from suites.selftest.faults.base import ANNOUNCE
 from suites.selftest.faults.processes import Announced, still_there
-from suites.selftest.faults.rows import OnForkServer, OnSpawn, Rows
+from suites.selftest.faults.rows import OnForkedInterpreters, OnForkServer, Rows
 
 
 class LeftoverRows(Rows):
@@ -86,8 +86,8 @@ class LeftoversOnForkServer(LeftoverRows, OnForkServer):
     """Runs the tests on the fork server."""
 
 
-class LeftoversOnSpawn(LeftoverRows, OnSpawn):
-    """Runs the tests on new interpreters."""
+class LeftoversOnSpawn(LeftoverRows, OnForkedInterpreters):
+    """Runs the tests on forks of an interpreter."""
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from harness import Status
 from suites.selftest.faults import printing
-from suites.selftest.faults.rows import OnForkServer, OnSpawn, Rows
+from suites.selftest.faults.rows import OnForkedInterpreters, OnForkServer, Rows
 
 # By how much this process may grow at its peak while a rank prints a hundred megabytes: the tail that is kept
 # is 64 KiB; the rest is overhead of Python and its allocator.
@@ -137,8 +137,8 @@ class OutputOnForkServer(OutputRows, OnForkServer):
     """Runs the tests on the fork server."""
 
 
-class OutputOnSpawn(OutputRows, OnSpawn):
-    """Runs the tests on new interpreters."""
+class OutputOnSpawn(OutputRows, OnForkedInterpreters):
+    """Runs the tests on forks of an interpreter."""
 
 
 def _remove_logs(directory: str) -> None:

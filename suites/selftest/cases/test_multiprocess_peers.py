@@ -6,7 +6,7 @@ import unittest
 
 from harness import Status
 from suites.selftest.faults import peers
-from suites.selftest.faults.rows import IMPATIENT, OnForkServer, OnSpawn, Rows
+from suites.selftest.faults.rows import IMPATIENT, OnForkedInterpreters, OnForkServer, Rows
 
 
 class PeerRows(Rows):
@@ -53,8 +53,8 @@ class PeersOnForkServer(PeerRows, OnForkServer):
     """Runs the tests on the fork server."""
 
 
-class PeersOnSpawn(PeerRows, OnSpawn):
-    """Runs the tests on new interpreters."""
+class PeersOnSpawn(PeerRows, OnForkedInterpreters):
+    """Runs the tests on forks of an interpreter."""
 
 
 if __name__ == "__main__":

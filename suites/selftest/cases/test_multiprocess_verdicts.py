@@ -8,7 +8,7 @@ import unittest
 from harness import Status
 from harness.ranks.processes.pool import retire_pool
 from suites.selftest.faults import verdicts
-from suites.selftest.faults.rows import OnForkServer, OnSpawn, Rows
+from suites.selftest.faults.rows import OnForkedInterpreters, OnForkServer, Rows
 
 # What a verdict says about a rank that never reported; before Python 3.11 unittest tells of sub-tests only
 # then.
@@ -253,32 +253,32 @@ class SkipsOnForkServer(SkipRows, OnForkServer):
     """Runs the tests on the fork server."""
 
 
-class SkipsOnSpawn(SkipRows, OnSpawn):
-    """Runs the tests on new interpreters."""
+class SkipsOnSpawn(SkipRows, OnForkedInterpreters):
+    """Runs the tests on forks of an interpreter."""
 
 
 class CleanupsOnForkServer(CleanupRows, OnForkServer):
     """Runs the tests on the fork server."""
 
 
-class CleanupsOnSpawn(CleanupRows, OnSpawn):
-    """Runs the tests on new interpreters."""
+class CleanupsOnSpawn(CleanupRows, OnForkedInterpreters):
+    """Runs the tests on forks of an interpreter."""
 
 
 class SubtestsOnForkServer(SubtestRows, OnForkServer):
     """Runs the tests on the fork server."""
 
 
-class SubtestsOnSpawn(SubtestRows, OnSpawn):
-    """Runs the tests on new interpreters."""
+class SubtestsOnSpawn(SubtestRows, OnForkedInterpreters):
+    """Runs the tests on forks of an interpreter."""
 
 
 class ExpectedOnForkServer(ExpectedRows, OnForkServer):
     """Runs the tests on the fork server."""
 
 
-class ExpectedOnSpawn(ExpectedRows, OnSpawn):
-    """Runs the tests on new interpreters."""
+class ExpectedOnSpawn(ExpectedRows, OnForkedInterpreters):
+    """Runs the tests on forks of an interpreter."""
 
 
 if __name__ == "__main__":

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import unittest
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 from unittest import mock
 
 from harness import MultiProcessTestCase, RankOutcome, Status, TestOutcome
 from suites.selftest.faults.clean import CleanTestCase
+from suites.selftest.faults.forked_interpreters import forked_interpreters
 
 # Settings of these tests, in seconds. They are long, so that no rank is ended that is merely slow to start; a
 # test whose ranks all come back waits for none of them.
@@ -106,6 +109,23 @@ class OnSpawn(FaultRows):
     """Runs the faulty tests on new interpreters."""
 
     launcher = "spawn"
+
+
+class OnForkedInterpreters(OnSpawn):
+    """Runs the faulty tests as ``OnSpawn`` does, with ranks that are forks of one interpreter.
+
+    ``imports`` are modules that it has beside those that all ranks import.
+    """
+
+    imports: ClassVar[Sequence[str]] = ()
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        """Ends the server of the spawn launcher: this class has its own."""
+        super().setUpClass()
+        forked = contextlib.ExitStack()
+        forked.enter_context(forked_interpreters(cls.imports))
+        cls.addClassCleanup(forked.close)
 
 
 # The base of a mixin for the type checker. At run time a mixin is no test case, so that its tests run only in
