@@ -106,6 +106,21 @@ class ViewProgram:
             return False
         return True
 
+    def without_backward(self) -> tuple[str, ...]:
+        """The parameters that the function writes to, and through which eager's backward fails afterwards.
+
+        Eager fails only for a caller who takes that backward. AOTAutograd traces it for all of them.
+        """
+        function, inputs = self.functions()
+        _, arguments = inputs()
+        versions = [argument._version for argument in arguments]
+        function(*arguments)
+        return tuple(
+            name
+            for name, argument, version in zip(self.parameters, arguments, versions, strict=True)
+            if argument._version != version and argument.requires_grad and not _has_backward(argument)
+        )
+
     def verify(
         self, *, known: Callable[[Exception], bool] | None = None, **options: Any
     ) -> VerificationResult:
@@ -165,6 +180,15 @@ class ViewProgram:
         for index in range(len(self.outputs)):
             if len(self.outputs) > 1:
                 yield replace(self, outputs=_without(self.outputs, index))
+
+
+def _has_backward(tensor: torch.Tensor) -> bool:
+    """Whether the backward runs: it does not after a write to what was saved for it."""
+    try:
+        tensor.sum().backward(retain_graph=True)
+    except RuntimeError:
+        return False
+    return True
 
 
 def _without(items: tuple[str, ...], index: int) -> tuple[str, ...]:

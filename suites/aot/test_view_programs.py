@@ -39,11 +39,17 @@ def failure_of(error):
 
 
 def signature_of(program, error, options):
-    """What the book is asked about: the failure, the statements, the arguments and the options."""
+    """What the book is asked about: the failure, the statements, the arguments, the options.
+
+    Beside the options stand written arguments of which eager has no backward.
+    """
     body = f"{'; '.join(program.body)}; return {', '.join(program.outputs)}"
     arguments = ", ".join(program.arguments)
-    said = ", ".join(f"{name}={value}" for name, value in options.items() if name != "front_end")
-    return str(Signature("views", failure_of(error), f"{renamed(body)} | {renamed(arguments)} | {said}"))
+    said = [f"{name}={value}" for name, value in options.items() if name != "front_end"]
+    lost = program.without_backward()
+    said += [f"no backward in eager through {' and '.join(lost)}"] if lost else []
+    structure = f"{renamed(body)} | {renamed(arguments)} | {', '.join(said)}"
+    return str(Signature("views", failure_of(error), structure))
 
 
 @instantiate_parametrized_tests

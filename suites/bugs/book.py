@@ -15,7 +15,12 @@ Its docstring has the title, and below it fields, each a name, a colon and a tex
     who:       who would meet it
     seen:      a pattern by which a hunt or a property test knows its failure again; there may be several
 
-``seen`` is searched in the text of a ``Signature``: ``fuzzer: kind: error | structure``.
+``seen`` is searched in the text of a ``Signature``: ``fuzzer: kind: error | structure``. It asks for what
+the cause needs: the kind and subject of the failure, the statements and arguments without which there is
+none, the options. It does not ask for what other programs with that cause have otherwise: the order of
+operands, the name of a node, a further output (numbers are ``#`` in errors). Where failures of two causes
+read alike, the signature has to say what tells them apart, as that of view programs says which backwards
+eager lacks.
 """
 
 from __future__ import annotations

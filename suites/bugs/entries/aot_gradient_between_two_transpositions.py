@@ -11,7 +11,7 @@ fuzzer: views
 upstream: none found
 who: Whoever builds a compiler on aot_function.
 seen: ^(views|aot): silently wrong: gradient of leaf[^|]*\|
-    (?=[^|]*\b(?P<own>[abc])\.(t_|transpose_)\([^|]*= (?P=own)\b[^|]*\b(?P=own)\.(t_|transpose_)\()
+    (?=[^|]*\b(?P<own>[abc])\.(t_|transpose_)\([^|]*= [^;|]*\b(?P=own)\b[^|]*\b(?P=own)\.(t_|transpose_)\()
 """
 
 import torch

@@ -10,7 +10,7 @@ reach: internal entry: aot_function(dynamic=True)
 fuzzer: aot.test_view_programs
 upstream: none found; pytorch/pytorch#164186 is of the same assertion without shared memory
 who: Whoever builds a compiler on aot_function with dynamic shapes.
-seen: AssertionError: Node \w+ was invalid, but is output[^|]*\|[^|]*\|
+seen: AssertionError: Node [\w#]+ was invalid, but is output[^|]*\|[^|]*\|
     [^|;]*(?P<base>y\d)\b[^|;]*, (?P=base)\b.*dynamic=True
 """
 

@@ -9,7 +9,7 @@ fails: refused: RuntimeError: one of the variables needed for gradient computati
 since: 2.11
 reach: public API
 fuzzer: compile
-upstream: none found; pytorch/pytorch#128035 is of gradients that get lost by such a write
+upstream: pytorch/pytorch#185497 is of the same through interpolate, with inductor
 who: Whoever compiles a function that ends an activation in place on what it is given: sin_, cos_, pow_.
 seen: ^(compile|inductor|aot): refused: .*one of the variables needed.*\| [ab]\.(sin|cos)_\(\); return
 """

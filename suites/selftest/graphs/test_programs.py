@@ -130,6 +130,19 @@ verify_aot(f, inputs, backend=loses_sines, test_mutation=True)
         )
         self.assertFalse(over.runs_in_eager())
 
+    def test_without_backward(self) -> None:
+        """Named are written arguments alone, and of them those whose backward needs what was written over."""
+        for body, expected in (
+            (("t0 = a.sin()", "a.add_(t0)"), ("a",)),
+            (("t0 = a.sin()", "b.add_(t0)"), ()),
+            (("a.mul_(2)",), ()),
+            (("t0 = b * b", "b.zero_()", "a.add_(t0)", "b.copy_(a)"), ("a", "b")),
+        ):
+            with self.subTest(body=body):
+                setup, lines = (*PROGRAM.setup, "z = x * 2"), (*body, "c = a * 1")
+                program = ViewProgram(setup, ("x",), ("y", "z"), ("a", "b"), lines, ("c",))
+                self.assertEqual(expected, program.without_backward())
+
 
 if __name__ == "__main__":
     unittest.main()
