@@ -19,12 +19,13 @@ from suites.selftest.forked_case import ForkedCase
 TREE = Path(__file__).resolve().parents[2]
 # What a program sees of how it was started.
 PROGRAM = """
-import atexit, os, pickle, signal, sys, threading
+import atexit, os, pickle, signal, sys, tempfile, threading
 class Own:
     pass
 atexit.register(lambda: print("at exit", sys.modules["__main__"] is main))
 main = sys.modules["__main__"]
 print(__name__, sys.argv, sys.orig_argv, sys.path, os.getcwd(), sorted(os.environ.items()))
+print(tempfile.gettempdir())
 print(__builtins__ is main.__builtins__, getattr(main, "__file__", None))
 print(main.__spec__ and main.__spec__.name)
 print(pickle.loads(pickle.dumps(Own())).__class__ is Own, type(__loader__).__name__)
@@ -38,11 +39,12 @@ threading.Thread(target=lambda: print("of a thread")).start()
 """
 # Starts an interpreter, after it has changed what a new one does not have.
 STARTS = """
-import atexit, json, logging, signal, subprocess, sys, unittest, wave
+import atexit, json, logging, signal, subprocess, sys, tempfile, unittest, wave
 import harness
 atexit.register(print, "of the parent")
 signal.signal(signal.SIGTERM, lambda *_: None)
 sys.path.append("/of/the/parent")
+tempfile.tempdir = "/of/the/parent"
 print("not written yet", end=" ")
 left = open("left", "w")
 left.write("once")

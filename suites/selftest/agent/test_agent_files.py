@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import tempfile
 import unittest
-from pathlib import Path
 
-from suites.selftest import warm_python
+from suites.selftest.forked_case import ForkedCase
 from suites.selftest.hosts.loopback import TREE, Loopback
-from suites.selftest.runner.runs import PATIENCE_S
 
 _CASES = "suites.selftest.faults.hosts"
 # Runs a command where ``$0`` is an empty directory of its own.
@@ -26,7 +25,7 @@ def _can_mount() -> bool:
         return False
 
 
-class FilesTest(unittest.TestCase):
+class FilesTest(ForkedCase):
     """Tests of faulty cases that are run by unittest over hosts, with a TMPDIR of their own."""
 
     def setUp(self) -> None:
@@ -37,12 +36,13 @@ class FilesTest(unittest.TestCase):
     def run_over(self, hosts: Loopback, test: str) -> subprocess.CompletedProcess[str]:
         """Runs a test with a rank on each host."""
         own = {"HARNESS_PLACEMENT": "spread", "HARNESS_GRACE": "0.3", "TMPDIR": self.tmpdir}
-        return warm_python.run(
-            ("-m", "unittest", f"{_CASES}.{test}"),
-            cwd=Path(TREE),
+        return subprocess.run(
+            [sys.executable, "-m", "unittest", f"{_CASES}.{test}"],
+            cwd=TREE,
             env={**os.environ, **hosts.environ, **own},
-            timeout=PATIENCE_S,
-            merged=False,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
         )
 
     def test_shared(self) -> None:

@@ -12,6 +12,7 @@ from torch.distributed import TCPStore
 
 from harness.hosts.connection import HostGone, dial
 from harness.hosts.handshake import Purpose
+from suites.selftest.forked_case import ForkedCase
 
 # Prints the store's port, and ends when its standard input does.
 _STARTS = """\
@@ -24,7 +25,7 @@ sys.stdin.read()
 """
 
 
-class StoreTest(unittest.TestCase):
+class StoreTest(ForkedCase):
     """A store that another process has started."""
 
     def setUp(self) -> None:

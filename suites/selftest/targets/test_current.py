@@ -123,7 +123,7 @@ class RunTest(unittest.TestCase):
             (("--backend", "nonesuch"), "nonesuch is unknown: --plugin"),
         ):
             with self.subTest(options=options):
-                done = plugins.run(self.directory, RUNNER, *options, "test_seen.py")
+                done = plugins.run(self.directory, RUNNER, *options, "test_seen.py", warm=True)
                 self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
                 self.assertIn(said, done.stderr)
                 self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)

@@ -12,6 +12,7 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import traceback
 import warnings
@@ -99,6 +100,7 @@ class Children:
         warnings._filters_mutated() if hasattr(warnings, "_filters_mutated") else None
         atexit._clear()
         random.seed()
+        tempfile.tempdir = None
         sys.settrace(None)
         sys.setprofile(None)
         signal.set_wakeup_fd(-1)
