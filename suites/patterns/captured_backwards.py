@@ -1,28 +1,16 @@
-"""Backward passes as compiled autograd captures them: programs that leave something to the engine, as graphs.
-
-Owns the programs, and how a graph that was captured is written down.
-"""
+"""Programs whose backward passes leave something to the engine, for compiled autograd to capture."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.graph import save_on_cpu, saved_tensors_hooks
 
-from suites.patterns.base import autograd_compiled_by
-
-#: What is numbered in a process: addresses, and graphs that AOTAutograd made.
-_NUMBERED = r"(0x|\baot)[0-9a-f]+"
-_PREFIX = r"torch__dynamo_(external_utils|compiled_autograd_ops)_"
-REFUSALS = (AssertionError, NotImplementedError, RuntimeError, TypeError, ValueError)
-
-
-def _leaf(*shape: int) -> Tensor:
-    return torch.rand(*shape or (3,), requires_grad=True)
+from suites.patterns import hooked_backwards
+from suites.patterns.hooked_backwards import leaf
 
 
 class Scaled(torch.autograd.Function):
@@ -68,40 +56,40 @@ class Refused(torch.autograd.Function):
 
 
 def plain() -> None:
-    x = _leaf()
+    x = leaf()
     (x.sin() * x).sum().backward()
 
 
 def twice() -> None:
-    x = _leaf()
+    x = leaf()
     for _ in range(2):
         (x * 2).sum().backward()
 
 
 def other_sizes() -> None:
     for size in (3, 5, 7):
-        x = _leaf(size, 2)
+        x = leaf(size, 2)
         x.exp().sum(0).mul(2).sum().backward()
 
 
 def only_inputs() -> None:
-    x, y = _leaf(), _leaf()
+    x, y = leaf(), leaf()
     torch.autograd.grad((x * y).sin().sum(), [x])
 
 
 def several_roots() -> None:
-    x = _leaf()
+    x = leaf()
     torch.autograd.backward([x * 2, x.cos()], [torch.ones(3), torch.full((3,), 2.0)])
 
 
 def other_exponents() -> None:
-    x = _leaf()
+    x = leaf()
     for exponent in (2.5, 3.5):
         x.pow(exponent).sum().backward()
 
 
 def hooks_of_tensors() -> None:
-    x = _leaf()
+    x = leaf()
     y = x * 2
     y.register_hook(lambda slope: slope * 3)
     y.register_hook(lambda slope: None)
@@ -110,7 +98,7 @@ def hooks_of_tensors() -> None:
 
 
 def hooks_of_nodes() -> None:
-    x = _leaf()
+    x = leaf()
     y = (x * 2).sin()
     y.grad_fn.register_prehook(lambda slopes: (slopes[0] * 5,))
     y.grad_fn.register_hook(lambda given, taken: (given[0] * 7,))
@@ -118,7 +106,7 @@ def hooks_of_nodes() -> None:
 
 
 def hooks_after_accumulation() -> None:
-    x = _leaf()
+    x = leaf()
 
     def doubled(of: Tensor) -> None:
         assert of.grad is not None
@@ -129,43 +117,43 @@ def hooks_after_accumulation() -> None:
 
 
 def kept_gradients() -> None:
-    x = _leaf()
+    x = leaf()
     y = x * 2
     y.retain_grad()
     y.exp().sum().backward()
 
 
 def packed() -> None:
-    x = _leaf()
+    x = leaf()
     with saved_tensors_hooks(lambda of: of.double(), lambda of: of.float()):
         y = x.sin() * x
     y.sum().backward()
 
 
 def saved_elsewhere() -> None:
-    x = _leaf()
+    x = leaf()
     with save_on_cpu():
         y = x.exp() * x
     y.sum().backward()
 
 
 def own_function() -> None:
-    x, y = _leaf(), _leaf()
+    x, y = leaf(), leaf()
     first, second = Scaled.apply(x, y, 2.5)
     (first.sum() + second.sum()).backward()
 
 
 def own_function_in_part() -> None:
-    x, y = _leaf(), torch.rand(3)
+    x, y = leaf(), torch.rand(3)
     Scaled.apply(x, y, 1.5)[0].sum().backward()
 
 
 def once_differentiable() -> None:
-    Once.apply(_leaf()).sum().backward()
+    Once.apply(leaf()).sum().backward()
 
 
 def not_lifted() -> None:
-    Refused.apply(_leaf()).sum().backward()
+    Refused.apply(leaf()).sum().backward()
 
 
 def layers() -> None:
@@ -185,45 +173,45 @@ def rare_rows() -> None:
 
 
 def views() -> None:
-    x = _leaf(4, 2)
+    x = leaf(4, 2)
     y = x.t().reshape(8)[2:]
     y.clone().mul_(2).sum().backward()
 
 
 def written_in_place() -> None:
-    x = _leaf()
+    x = leaf()
     y = x * 1
     y[0].mul_(3)
     y.sum().backward()
 
 
 def kept_graph() -> None:
-    x = _leaf()
+    x = leaf()
     y = x.exp().sum()
     y.backward(retain_graph=True)
     y.backward()
 
 
 def second_order() -> None:
-    x = _leaf()
+    x = leaf()
     (slope,) = torch.autograd.grad(x.pow(3).sum(), x, create_graph=True)
     slope.sum().backward()
 
 
 def missing_slopes() -> None:
-    x = _leaf()
+    x = leaf()
     one, other = x.chunk(2)
     one.sum().backward()
     del other
 
 
 def norms() -> None:
-    x, weight = _leaf(2, 4), _leaf(4)
+    x, weight = leaf(2, 4), leaf(4)
     nn.functional.layer_norm(x, (4,), weight).sum().backward()
 
 
 def compiled_forward() -> None:
-    x, y = _leaf(), _leaf()
+    x, y = leaf(), leaf()
     function = torch.compile(lambda x, y: (x.sin() * y, y.exp()), backend="aot_eager")
     one, other = function(x, y)
     (one * other).sum().backward()
@@ -232,7 +220,7 @@ def compiled_forward() -> None:
 def compiled_forward_of_sizes() -> None:
     function = torch.compile(lambda x: x.sin() * x.size(0), backend="aot_eager", dynamic=True)
     for size in (3, 4):
-        function(_leaf(size)).sum().backward()
+        function(leaf(size)).sum().backward()
 
 
 PROGRAMS: tuple[Callable[[], None], ...] = (
@@ -263,35 +251,5 @@ PROGRAMS: tuple[Callable[[], None], ...] = (
     norms,
     compiled_forward,
     compiled_forward_of_sizes,
+    *hooked_backwards.PROGRAMS,
 )
-
-
-def lines_of(program: Callable[[], None]) -> list[str]:
-    """The graphs that a program's backward passes become, one after another, each with its calls."""
-    lines: list[str] = []
-
-    def compiler(graph: Any) -> Any:
-        lines.extend(_described(graph))
-
-        def call(*arguments: Any) -> Any:
-            lines.append("called")
-            return graph(*arguments)
-
-        return call
-
-    torch._dynamo.reset()
-    torch.manual_seed(0)
-    try:
-        with autograd_compiled_by(compiler):
-            program()
-    except REFUSALS as error:
-        lines.append(f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0][:70]}".rstrip())
-    return lines
-
-
-def _described(graph: Any) -> Iterator[str]:
-    yield "graph"
-    for line in graph.code.strip().splitlines()[1:]:
-        words = re.sub(r";.*", "", line).rstrip()
-        if words:
-            yield re.sub(_PREFIX, "", re.sub(_NUMBERED, r"\1", words))

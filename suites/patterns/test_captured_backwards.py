@@ -17,7 +17,7 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.releases import torch_at_least
 from suites.accepted_sections import accepted_sections, as_section
-from suites.patterns import captured_backwards
+from suites.patterns import captured_as_text, captured_backwards
 from suites.patterns.base import PatternTestCase
 
 ACCEPTED = Path(__file__).with_name("captured_backwards.txt")
@@ -34,7 +34,7 @@ class DistributedPatternTests(PatternTestCase):
             for program in captured_backwards.PROGRAMS[part::parts]:
                 name = program.__name__
                 with self.subTest(name):
-                    found = captured_backwards.lines_of(program)
+                    found = captured_as_text.lines_of(program)
                     self.assertEqual(found, sections.get(name), as_section(name, found))
 
     def test_captured_backwards(self):

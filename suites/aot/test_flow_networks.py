@@ -1,0 +1,122 @@
+"""What the min-cut partitioner weighs: its network of nodes with capacities, as ``flow_networks.txt`` has it.
+
+A weight that is wrong changes what is saved of few programs only. A section is a program that is partitioned,
+or one with sizes as symbols; one that is not as torch has it is shown as it would have to be.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import sys
+import unittest
+import warnings
+from pathlib import Path
+from unittest import mock
+
+if __package__ in (None, ""):  # run as a script: its own directory is no place to import from
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+
+import networkx
+import torch
+from functorch.compile import aot_function, default_partition, make_boxed_func
+from torch._functorch import config, partitioners
+
+from harness import TestCase, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
+from harness.releases import torch_at_least
+from suites.accepted_sections import accepted_sections, add_parts, as_section
+from suites.aot.programs_to_partition import PROGRAMS
+
+ACCEPTED = Path(__file__).with_name("flow_networks.txt")
+#: Tests that the programs are spread over.
+PARTS = 3
+#: Kinds of nodes that the partitioner goes by, as ``classify_nodes`` has them.
+KINDS = ("inputs", "required_fw_nodes", "required_bw_nodes", "tangents_closure", "unclaimed_nodes")
+
+
+@contextlib.contextmanager
+def weighed(lines):
+    """A region in which networks, kinds of nodes and their distances are written down."""
+    cut, classify = networkx.minimum_cut, partitioners.classify_nodes
+
+    def cutting(network, *ends):
+        for node in network:
+            edges = sorted(f"{to} {of['capacity']:.6g}" for to, of in network[node].items())
+            lines.extend([f"{node}: {', '.join(edges)}"] if edges else [])
+        return cut(network, *ends)
+
+    def classifying(joint, *arguments):
+        info = classify(joint, *arguments)
+        lines.extend(f"{kind}: {' '.join(map(str, getattr(info, kind)))}" for kind in KINDS)
+        lines.append(f"static: {' '.join(map(str, info.static_lifetime_input_nodes))}")
+        order = (f"{node} {info.get_fw_order(node)}" for node in info.required_fw_nodes)
+        lines.append(f"order: {', '.join(order)}")
+        tagged = (
+            f"{node} {node.meta['recompute']}" for node in joint.graph.nodes if "recompute" in node.meta
+        )
+        lines.extend(f"policy: {each}" for each in tagged)
+        return info
+
+    with (
+        mock.patch.object(networkx, "minimum_cut", cutting),
+        mock.patch.object(partitioners, "classify_nodes", classifying),
+    ):
+        yield
+
+
+def network(program, dynamic):
+    """What a program's joint graph is weighed by when it is cut; the first input has static data."""
+    lines = []
+
+    def partition(joint, inputs, **how):
+        given = {**how, "static_lifetime_input_indices": [0]}
+        with weighed(lines):
+            graphs = partitioners.min_cut_rematerialization_partition(copy.deepcopy(joint), inputs, **given)
+        for name, graph in zip(("forward", "backward"), graphs, strict=True):
+            lines.append(f"{name}: {' '.join(node.name for node in graph.graph.nodes)}")
+        return default_partition(joint, inputs, **how)
+
+    function = aot_function(
+        program,
+        fw_compiler=lambda graph, _: make_boxed_func(graph.forward),
+        partition_fn=partition,
+        dynamic=dynamic,
+    )
+    torch.manual_seed(0)
+    try:
+        function(torch.rand(4, 4, requires_grad=True), torch.rand(4, 4))
+    except RuntimeError as error:
+        lines.append(f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0][:70]}".rstrip())
+    return lines
+
+
+#: Programs with symbols as sizes: a number of elements in a weight is one, too.
+SYMBOLIC = PROGRAMS[::4]
+
+
+@unittest.skipUnless(torch_at_least("2.13"), "the networks are those of torch 2.13")
+class FlowNetworksTest(TestCase):
+    """A part of the programs; the tests of the others are added below."""
+
+    def setUp(self):
+        super().setUp()
+        around = contextlib.ExitStack()
+        self.addCleanup(around.close)
+        around.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore")
+        around.enter_context(config.patch(enable_autograd_cache=False))
+
+    def check_part(self, part):
+        sections = accepted_sections(ACCEPTED)
+        tried = [(program, program.__name__, None) for program in PROGRAMS]
+        tried += [(program, f"{program.__name__} of symbols", True) for program in SYMBOLIC]
+        for program, name, dynamic in tried[part::PARTS]:
+            found = network(program, dynamic)
+            with self.subTest(name):
+                self.assertEqual(found, sections.get(name), as_section(name, found))
+
+
+add_parts(FlowNetworksTest, PARTS)
+
+if __name__ == "__main__":
+    run_tests()
