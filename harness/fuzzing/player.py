@@ -14,10 +14,12 @@ from unittest import mock
 from harness.fuzzing.hunted import Hunted, Rejected
 from harness.fuzzing.signature import Failure, of_outcome
 from harness.fuzzing.subject import subject_of
+from harness.fuzzing.waiting import Waiting
 from harness.outcomes import Status
 from harness.settings import EnvVar
 
-# Seconds and tries that shrinking one program may take.
+# Seconds and tries that shrinking one program may take. Seconds in which a rank had no processor do not
+# count, since what a busy machine leaves half shrunk is not known again.
 SHRINKING_S = 120.0
 TRIES = 60
 # Seconds that the ranks of a failed program have to report.
@@ -67,10 +69,10 @@ def smallest(fuzzer: Hunted[Any], program: Any, failure: Failure, chaos: int | N
         if candidate in tried:
             continue
         tried.add(candidate)
-        try:
+        came: Failure | None = None
+        with Waiting() as waiting, contextlib.suppress(Rejected):
             came = played(fuzzer, candidate, chaos=chaos)
-        except Rejected:
-            continue
+        until_s += waiting.seconds
         if came == failure:
             program, candidates = candidate, list(fuzzer.simpler(candidate))
     return program

@@ -15,11 +15,11 @@ from harness.fuzzing.fresh_process import START_S, run_script
 from harness.fuzzing.hunted import Hunted, Rejected, hunted
 from harness.fuzzing.player import played, quiet_environment, smallest
 from harness.fuzzing.signature import Failure, Kind, Signature, plain
+from harness.fuzzing.waiting import Waiting, patience_after
 from harness.outcomes import Status
 from suites.bugs import book
 from tools.hunting import journal, schedules
 from tools.hunting.journal import Batch, Find
-from tools.hunting.waiting import Waiting, patience_after
 
 # How many programs of a seed are run at most, so that all fuzzers get their turns.
 PROGRAMS = 100

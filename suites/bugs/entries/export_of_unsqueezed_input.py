@@ -3,13 +3,15 @@ r"""Exporting a module that adds a dimension to its input in place ends in an In
 kind: internal assertion
 expected: The module is exported, or refused in words that say what it may not do.
 happens: IndexError: list index out of range, raised where the guards for the input's new dimensions are made.
+  So it is with set_() of a tensor of more dimensions.
 fails: internal assertion: IndexError: list index out of range
 since: 2.11
 reach: public API
 fuzzer: export
 upstream: pytorch/pytorch#198100 has the same IndexError by torch.compile, through an alias of the input
 who: Whoever exports a model whose forward calls unsqueeze_ on its input.
-seen: ^export: internal assertion: IndexError: list index out of range[^|]*\| [^|]*unsqueeze_\(
+seen: ^export: internal assertion: IndexError: list index out of range[^|]*\|
+    [^|]*\b[abc]\.(unsqueeze_|set_)\(
 """
 
 import torch

@@ -90,6 +90,12 @@ class ExportTest(unittest.TestCase):
             self.run_exported("t0 = a.sin() if a.sum() > 3 else a.cos()", strict=True)
         self.assertIn("export does not support it", printed.getvalue())
 
+    def test_choice_by_data_is_rejected(self) -> None:
+        """Without strict, export says so by the error of symbolic sizes itself."""
+        with contextlib.redirect_stdout(io.StringIO()) as printed, self.assertRaises(Rejected):
+            self.run_exported("t0 = a.sin() if a.sum() > 3 else a.cos()")
+        self.assertIn("data-dependent", printed.getvalue())
+
     def test_lost_write_is_found_and_shrunk(self) -> None:
         with exporting(lambda module: lambda *args: module(*(each.clone() for each in args))):
             function, failure = shrunk(ExportedFunctions())

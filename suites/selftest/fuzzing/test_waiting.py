@@ -9,8 +9,8 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from tools.hunting import waiting
-from tools.hunting.waiting import Waiting, patience_after
+from harness.fuzzing import waiting
+from harness.fuzzing.waiting import Waiting, patience_after
 
 # Runs on one processor until it is killed.
 BUSY = "import os; os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])\nwhile True: pass"

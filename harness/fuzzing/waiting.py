@@ -11,6 +11,8 @@ from pathlib import Path
 
 import psutil
 
+__unittest = True  # unittest leaves this module's frames out of a failure's traceback
+
 # Seconds between two looks. What a process waits after the last one before its end is not seen.
 LOOKS_S = 0.2
 
