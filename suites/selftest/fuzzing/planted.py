@@ -202,17 +202,22 @@ class Dies(AroundGloo):
         os._exit(3)
 
 
+OF_TENSORS = tuple(kind for kind in GLOO.kinds if kind not in OBJECTS)
+
+
 def of_tensors(
-    world_size: int, managed: tuple[str, ...] = GLOO.managed, **options: Any
+    world_size: int,
+    kinds: tuple[str, ...] = OF_TENSORS,
+    managed: tuple[str, ...] = GLOO.managed,
+    **options: Any,
 ) -> SearchStrategy[Program]:
     """Programs without objects, which are exchanged by collectives of tensors and would show their faults."""
-    kinds = tuple(kind for kind in GLOO.kinds if kind not in OBJECTS)
     return programs(world_size, backend=replace(GLOO, kinds=kinds, managed=managed), **options)
 
 
-def in_one_group(world_size: int) -> SearchStrategy[Program]:
+def in_one_group(world_size: int, **options: Any) -> SearchStrategy[Program]:
     """Such programs in the group of all ranks, of which more meet a fault of one collective."""
-    return of_tensors(world_size, groups=[tuple(range(world_size))])
+    return of_tensors(world_size, groups=[tuple(range(world_size))], **options)
 
 
 class Planted(ProgramTestCase):
@@ -371,9 +376,11 @@ class ReducesTheMemoryTest(Planted):
 
     make = ReducesTheMemory
 
-    @fuzz(examples=200, strategy=in_one_group)
+    @fuzz(
+        examples=200, strategy=lambda size: in_one_group(size, kinds=("reduce_scatter_tensor",), managed=())
+    )
     def test_programs(self, program: Program) -> None:
-        """Runs two hundred programs, of which few have such gaps."""
+        """Runs two hundred programs of that collective, of which few have such gaps."""
         self.run_program(program)
 
 
@@ -421,6 +428,11 @@ class TiresOfGroupsTest(Planted):
     """A case that finds the fault of ``TiresOfGroups``."""
 
     make = TiresOfGroups
+
+    @fuzz(examples=200, strategy=lambda size: of_tensors(size, ("all_reduce", "broadcast"), managed=()))
+    def test_programs(self, program: Program) -> None:
+        """Runs two hundred programs of what the fault is in, of which few use a group that they have made."""
+        self.run_program(program)
 
 
 class GivesUpTest(Planted):
