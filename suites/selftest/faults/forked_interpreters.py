@@ -66,6 +66,7 @@ def fork_rank(assignment: Assignment, close: Sequence[int]) -> int:
     pid = os.fork()
     if pid:
         return pid
+    code = 1
     try:
         os.setpgid(0, 0)
         stdin = os.memfd_create("harness-assignment")
@@ -76,10 +77,12 @@ def fork_rank(assignment: Assignment, close: Sequence[int]) -> int:
         _close_all_but({0, 1, 2, assignment.channel, assignment.stack, assignment.log})
         gc.enable()
         rank.from_exec()
+    except SystemExit as left:  # of which an interpreter says nothing
+        code = left.code if isinstance(left.code, int) else int(left.code is not None)
     except BaseException:  # noqa: BLE001 - must never reach the server's frames
         traceback.print_exc()
     finally:
-        os._exit(1)
+        os._exit(code)
 
 
 def _close_all_but(keep: set[int]) -> None:

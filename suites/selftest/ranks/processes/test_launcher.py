@@ -20,7 +20,7 @@ from harness.system import closing
 from suites.selftest.faults import ends, late_imports, orphans
 from suites.selftest.faults.base import ANNOUNCE, FaultyCase
 from suites.selftest.faults.processes import Announced, still_there
-from suites.selftest.faults.rows import PATIENT, OnForkServer, OnSpawn, Played, Rows
+from suites.selftest.faults.rows import PATIENT, OnForkedInterpreters, OnForkServer, OnSpawn, Played, Rows
 
 ROOT = str(Path(__file__).resolve().parents[4])
 # Seconds for the kernel to end the ranks of a server that is gone.
@@ -108,10 +108,13 @@ class LostServerRows(Rows):
 class ImportRows(Rows):
     """A module that imports in the parent and not in ranks."""
 
+    server_imports = True  # what it has imported once, it keeps
+
     def setUp(self) -> None:
         super().setUp()
-        closing.close_all()  # a server keeps what it has imported once
-        self.addCleanup(closing.close_all)
+        if self.server_imports:
+            closing.close_all()
+            self.addCleanup(closing.close_all)
         self.play(ends.Ends, "test_passes")  # a server that does not have the module from its parent
         self.module = importlib.import_module("suites.selftest.faults.unimportable")
         self.addCleanup(_forget, self.module)
@@ -176,6 +179,15 @@ class ImportRows(Rows):
             played = self.with_fault("filter", "test_filter", HARNESS_RANKS="pooled")
             self.assertEqual(played.verdict, "pass", played.text)
 
+    def test_starts_a_thread_and_meets(self) -> None:
+        """A server that cannot be used leaves the parent's rendezvous file alone."""
+        played = self.with_fault("thread", "test_meets")
+        self.assertEqual(played.verdict, "pass", played.text)
+
+
+class LateImportRows(Rows):
+    """What the harness imports for a test."""
+
     def test_what_the_harness_uses(self) -> None:
         """What a requirement makes the harness import is there before the test begins, on kept ranks too."""
         self.addCleanup(pool.retire_pool)
@@ -184,11 +196,6 @@ class ImportRows(Rows):
             for method in ("test_not_needed", "test_needed"):
                 played = self.play(late_imports.LateImports, method, HARNESS_RANKS=ranks)
                 self.assertEqual(played.verdict, "pass", played.text)
-
-    def test_starts_a_thread_and_meets(self) -> None:
-        """A server that cannot be used leaves the parent's rendezvous file alone."""
-        played = self.with_fault("thread", "test_meets")
-        self.assertEqual(played.verdict, "pass", played.text)
 
 
 class BusyParentRows(Rows):
@@ -241,8 +248,19 @@ class ImportsOnForkServer(ImportRows, OnForkServer):
         self.assertEqual(played.verdict, "pass", played.text)
 
 
-class ImportsOnSpawn(ImportRows, OnSpawn):
-    """Runs the tests on new interpreters."""
+class ImportsOnSpawn(ImportRows, OnForkedInterpreters):
+    """Runs the tests on forks of an interpreter, which has what the module imports and not the module."""
+
+    imports = ("torch.distributed",)
+    server_imports = False
+
+
+class LateImportsOnForkServer(LateImportRows, OnForkServer):
+    """Runs the test on the fork server."""
+
+
+class LateImportsOnSpawn(LateImportRows, OnSpawn):
+    """Runs the test on new interpreters."""
 
 
 class BusyParentsOnForkServer(BusyParentRows, OnForkServer):
