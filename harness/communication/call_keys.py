@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Hashable, Sequence
 from datetime import timedelta
+from operator import attrgetter
 from typing import Any
 
 from harness.communication.arguments import KINDS, REDUCING, ROOTED, WITHOUT_TENSORS, is_tensor
@@ -22,7 +23,7 @@ _OF_PAIRS = {
     "reduce_scatter_tensor": "ReduceScatterOptions",
     "all_to_all_single": "AllToAllOptions",
 }
-# The same of those that are given a list of outputs, one of inputs, and these; one may be a list of one list.
+# The same of those that are given a list of outputs, one of inputs, and these.
 _OF_LISTS = {
     "all_gather": "AllgatherOptions",
     "reduce_scatter": "ReduceScatterOptions",
@@ -30,6 +31,10 @@ _OF_LISTS = {
     "scatter": "ScatterOptions",
     "all_to_all": "AllToAllOptions",
 }
+_LISTED_OUTPUTS = frozenset({"all_gather", "gather"})
+_LISTED_INPUTS = frozenset({"reduce_scatter", "scatter"})
+# What of a tensor tells calls apart.
+_told = attrgetter("dtype", "shape", "__class__")
 _PLAIN = frozenset({int, bool, str, timedelta, type(None)})
 
 
@@ -73,8 +78,7 @@ def _key_of_one(operation: str, other: _Key) -> _Key:
                 number = number_in(options)
         if rooted:
             root = options.rootRank
-        told: Any = (operation, tensor.dtype, tensor.shape, type(tensor), number, root)
-        return told, options.asyncOp
+        return (operation, _told(tensor), number, root), options.asyncOp
 
     return key
 
@@ -82,24 +86,25 @@ def _key_of_one(operation: str, other: _Key) -> _Key:
 def _key_of_pair(operation: str, other: _Key) -> _Key:
     """The key of a call with one output and one input."""
     plain = _options(_OF_PAIRS[operation])
-    tensor: Any = sys.modules["torch"].Tensor
     reduces = operation in REDUCING
 
     def key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Hashable, ...], bool]:
         if type(args[-1] if args else None) is not plain:
             return other(args, kwargs)
+        splits: Any = ()
         if len(args) == 3:
-            (output, given, options), splits = args, ()
+            output, given, options = args
         elif len(args) == 5:
             output, given, received, sent, options = args
-            splits = (*received, None, *sent) if received or sent else ()
+            if received or sent:
+                splits = (*received, None, *sent)
         else:
             return other(args, kwargs)
-        if type(output) is not tensor or type(given) is not tensor:
-            return other(args, kwargs)
         number = number_in(options) if reduces else -1
-        told = (operation, output.dtype, output.shape, given.dtype, given.shape, number, splits)
-        return told, options.asyncOp
+        try:
+            return (operation, _told(output), _told(given), number, splits), options.asyncOp
+        except AttributeError:  # one is no tensor
+            return other(args, kwargs)
 
     return key
 
@@ -108,23 +113,23 @@ def _key_of_lists(operation: str, other: _Key) -> _Key:
     """The key of a call with two lists of tensors."""
     plain = _options(_OF_LISTS[operation])
     reduces, rooted = operation in REDUCING, operation in ROOTED
+    # Which of them is a list of one list, or of none.
+    outputs_listed, inputs_listed = operation in _LISTED_OUTPUTS, operation in _LISTED_INPUTS
 
     def key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Hashable, ...], bool]:
         if len(args) != 3 or type(args[2]) is not plain:
             return other(args, kwargs)
         outputs, inputs, options = args
-        if len(outputs) == 1 and type(outputs[0]) is list:
-            (outputs,) = outputs
-        if len(inputs) == 1 and type(inputs[0]) is list:
-            (inputs,) = inputs
         number = options.rootRank if rooted else number_in(options) if reduces else -1
-        found: list[Any] = [operation, len(outputs), number]
         try:
-            for each in (*outputs, *inputs):
-                found += (each.dtype, each.shape, type(each))
-        except AttributeError:  # lists of several lists
+            if outputs_listed and outputs:
+                (outputs,) = outputs
+            if inputs_listed and inputs:
+                (inputs,) = inputs
+            told = (operation, number, *map(_told, outputs), None, *map(_told, inputs))
+        except (AttributeError, ValueError):  # lists of several lists
             return other(args, kwargs)
-        return tuple(found), options.asyncOp
+        return told, options.asyncOp
 
     return key
 
