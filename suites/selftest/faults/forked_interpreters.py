@@ -2,8 +2,8 @@
 
 Such a rank is given what a new interpreter is given, and does with it what that does; but it takes a few
 hundredths of a second, where that takes half of one, and two with torch. So it is for tests of what becomes
-of ranks. How an interpreter starts, what it imports and what it inherits are for new ones. Nor does it call
-at its end what imports have registered for that.
+of ranks. How an interpreter starts, what it imports and what it inherits are for new ones. What imports have
+registered for the end of the process is not called in a fork.
 """
 
 from __future__ import annotations
