@@ -236,4 +236,31 @@ EQUIVALENT: dict[str, str] = {
     "torch/distributed/distributed_c10d.py destroy_process_group: _TORCHCOMM_AVAILABLE => False": (
         "without torchcomms it is false, and without a group of it nothing follows"
     ),
+    "torch/_dynamo/backends/distributed.py propagate_dynamo_source: "
+    "module.graph.find_nodes(op='placeholder') => "
+    "reversed(list(module.graph.find_nodes(op='placeholder')))": (
+        "each input of a piece is given the source of its own name, in whatever order"
+    ),
+    "torch/distributed/fsdp/_fully_shard/_fsdp_state.py FSDPState._reset_iter_state: "
+    "state._fsdp_param_groups => reversed(list(state._fsdp_param_groups))": (
+        "each group forgets what is its own, in whatever order"
+    ),
+    "torch/distributed/fsdp/_flat_param.py FlatParamHandle._use_sharded_grad_views: "
+    "flat_param._shared_params is None => False": (
+        "it is called only where original parameters are kept, and there the shared ones are listed, too"
+    ),
+    "torch/_functorch/partitioners.py solve_min_cut.is_fusible: "
+    "can_fuse_into_triton_kernel_wrapper_functional(a, b) => False": (
+        "graphs for the CPU have no Triton kernels"
+    ),
+    "torch/_functorch/partitioners.py solve_min_cut.is_fusible: "
+    "can_fuse_into_triton_kernel_wrapper_functional(a, b) => "
+    "can_fuse_into_triton_kernel_wrapper_functional(b, a)": "graphs for the CPU have no Triton kernels",
+    "torch/_functorch/partitioners.py classify_nodes: forward_only_graph.nodes => "
+    "reversed(list(forward_only_graph.nodes))": (
+        "these nodes are sorted wherever their order counts, and asked for otherwise"
+    ),
+    "torch/_functorch/_aot_autograd/graph_compile.py _aot_stage2b_bw_compile: break => pass": (
+        "the strides that are left can only say again that some differ"
+    ),
 }
