@@ -12,6 +12,8 @@ upstream: none found
 who: Whoever builds a compiler on aot_function.
 seen: ^(views|aot): refused: RuntimeError: view size is not compatible with input tensor[^|]*\|
     [^|]*\b(?P<own>[abc])\.(t_|transpose_)\([^|]*\b(?P<view>t\d+) = (?P=own)\b[^|]*return [^|]*\b(?P=view)\b
+seen: ^(views|aot): silently wrong: output #: stride[^|]*\| [^|]*\b(?P<own>[abc])\.(t_|transpose_)\([^|]*
+    (?P<view>t\d+) = (?P=own)\.[^|]*return [^|]*\b(?P=view)\b
 """
 
 import torch
