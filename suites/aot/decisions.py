@@ -102,7 +102,14 @@ def called(function: Callable[..., Any], how: Way, lines: list[str]) -> list[str
 
 
 #: What nodes know of where they come from.
-_KNOWN = ("fwd_source_fn_stack", "nn_module_stack", "seq_nr", "source_fn_stack", "stack_trace")
+_KNOWN = (
+    "fwd_nn_module_stack",
+    "fwd_source_fn_stack",
+    "nn_module_stack",
+    "seq_nr",
+    "source_fn_stack",
+    "stack_trace",
+)
 
 
 def _compiled(lines: list[str], name: str, graph: Any, inputs: Any) -> Any:
