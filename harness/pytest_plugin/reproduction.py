@@ -15,7 +15,7 @@ from harness.pytest_plugin.options import OPTIONS, SHARD, SHARD_TIMINGS
 # The options of pytest and of its plugins under which a failed test has to be run again, each with a value.
 _WITH_VALUE = frozenset({"-p", "-c", "-o", "-W", "--config-file", "--override-ini", "--pythonwarnings"}) | {
     *("--rootdir", "--import-mode", "--confcutdir"),
-    *("--timeout", "--timeout-method", "--hypothesis-seed", "--hypothesis-profile"),
+    *("--timeout", "--timeout-method", "--hypothesis-seed", "--hypothesis-profile", "--asyncio-mode"),
     *(o.name for o in OPTIONS if o.metavar and o not in (SHARD, SHARD_TIMINGS)),
 }
 _FLAGS = frozenset({"--noconftest", "--runxfail", "--randomly-dont-reset-seed"}) | {

@@ -30,6 +30,10 @@ class ConditionsTest(unittest.TestCase):
                 "--reruns 2 --only-rerun=Error --timeout=5 --hypothesis-seed 3",
                 "--timeout=5 --hypothesis-seed 3",
             ),
+            (
+                "--asyncio-mode=auto --asyncio-debug --asyncio-mode strict",
+                "--asyncio-mode=auto --asyncio-mode strict",
+            ),
             ("--randomly-seed=last --randomly-dont-reset-seed", "--randomly-dont-reset-seed"),
             ("-p", "-p"),
         ):
