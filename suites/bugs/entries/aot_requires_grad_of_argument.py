@@ -1,4 +1,4 @@
-"""requires_grad_() and detach_() of an argument are lost.
+r"""requires_grad_() and detach_() of an argument are lost.
 
 kind: silently wrong
 expected: The argument requires a gradient after the call, as in eager; or the function is refused.
@@ -9,7 +9,7 @@ reach: internal entry: aot_function; dynamo leaves such calls to eager
 fuzzer: aot
 upstream: none found; pytorch/pytorch#123713 and pytorch/pytorch#176854 are of results, in torch.compile
 who: Whoever builds a compiler on aot_function.
-seen: silently wrong: (argument|output|input) #: requires_grad
+seen: silently wrong: (argument|output|input) #: requires_grad[^|]*\| [^|]*\.(requires_grad_|detach_)\(
 """
 
 import torch
