@@ -17,6 +17,7 @@ from harness.communication.difference_text import (
     verb_of,
 )
 from harness.communication.group_choice import other_group
+from harness.communication.key_setters import narrowed
 from harness.communication.matching import (
     CallsByRank,
     differences,
@@ -29,6 +30,7 @@ from harness.communication.unmatched import misdirected, set_instead_text, tags_
 from harness.communication.wait_graph import RankView, Waiting, waits_now
 from harness.communication.waits_text import alike, call_text, waits_text
 from harness.communication_call import Call, Kind, under_way
+from harness.outcomes import ranks_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ def explain(states: Sequence[RankState], *, over: bool = False) -> Explanation |
     differing = _difference_in(calls, waiting)
     if not waiting:
         return differing
+    waiting = narrowed(calls, waiting)
     incomplete, crossed = _incomplete(calls, by_rank, waiting), crossed_groups(waiting)
     # Where one rank alone holds up all others, a collective tells better which one is odd; so it does in a
     # cycle over more than two groups, of which most ranks have no order in common.
@@ -72,6 +75,7 @@ def explain(states: Sequence[RankState], *, over: bool = False) -> Explanation |
         or other_group(calls, waiting)
         or tags_differ(calls, waiting)
         or misdirected(calls, waiting, {s.rank for s in states if s.gone})
+        or _unset(by_rank, waiting)
         or incomplete
         or _absent(by_rank, waiting)
         or cycle(calls, waiting)
@@ -164,6 +168,8 @@ def _missing_text(
     calls = {each: state.calls for each, state in by_rank.items()}
     never = f"never came to {missed.brief}"
     where = f"{mine.call}{mine.call.at}{set_instead_text(calls, mine.call)}"
+    if _are_known(mine, by_rank):
+        where += f", which {ranks_text(mine.waits_for)} would set"
     return f"{never}: it waits in {where}", f"{never}: they wait in {where}"
 
 
@@ -240,6 +246,24 @@ def _elsewhere(by_rank: Mapping[int, RankState], waiting: Mapping[int, Waiting])
 
 
 # -- keys that nobody sets
+
+
+def _are_known(each: Waiting, by_rank: Mapping[int, RankState]) -> bool:
+    """Whether a rank waits for keys of which it is known who sets them."""
+    return each.call.kind is Kind.STORE and len(each.waits_for) < len(by_rank) - 1
+
+
+def _unset(by_rank: Mapping[int, RankState], waiting: Mapping[int, Waiting]) -> Explanation | None:
+    """Ranks that have left, or are gone, and of which a key is known to be theirs that others wait for."""
+    for each in waiting.values():
+        gone = [rank for rank in each.waits_for if by_rank[rank].finished or by_rank[rank].gone]
+        if gone and _are_known(each, by_rank):
+            texts = {rank: _state_text(by_rank[rank], each.call) for rank in gone}
+            told = "; ".join(verb_of(ranks, *text) for text, ranks in alike(gone, texts.__getitem__))
+            waits = [each, *(w for w in waiting.values() if w is not each)]
+            text = f"{told} and never set what {ranks_text([each.rank])} waits for; {waits_text(waits)}"
+            return Explanation(text, tuple(gone))
+    return None
 
 
 def _store(

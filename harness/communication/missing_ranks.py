@@ -49,6 +49,7 @@ def missing_ranks(
     ``left`` are the ranks that have come to the end of their test, or are gone.
     """
     found = [*_missing_ranks(calls, waiting, left)]
+    found = [each for each in found if not _await_keys(each.odd, waiting)] or found
     if len({each.odd for each in found}) > 1:
         order = {id(each): _order(each, calls, waiting) for each in found}
         found = [each for each in found if order[id(each)] is not _Order.AS_OTHERS] or found
@@ -75,6 +76,11 @@ def _missing_ranks(
             if _are_odd(set(ranks), len(others), suspects):
                 yield MissingRanks(row, tuple(missing), superfluous)
                 break
+
+
+def _await_keys(ranks: Collection[int], waiting: Mapping[int, Waiting]) -> bool:
+    """Whether these wait for keys that others have yet to set, and so may be held up as their peers."""
+    return all(rank in waiting and waiting[rank].call.kind is Kind.STORE for rank in ranks)
 
 
 class _Order(enum.Enum):

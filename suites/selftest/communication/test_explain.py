@@ -9,7 +9,7 @@ from typing import Any
 from harness.communication.difference_text import Explanation
 from harness.communication.explain import RankState, explain, explain_failed_call
 from harness.communication_call import Call
-from suites.selftest.communication.samples import call, making, receive, send, waits_for_key
+from suites.selftest.communication.samples import call, making, receive, send, sets_key, waits_for_key
 
 DONE = call(number=1, state="ended")
 NEXT = call(number=2)
@@ -146,6 +146,28 @@ class ExplainTest(unittest.TestCase):
         self.assertTrue(found.text.startswith("rank 2 waits in store.get('9/3')"), found.text)
         self.assertIn("; rank 3 waits in barrier #1 of group {2, 3} made at t.py:9", found.text)
         self.assertEqual(found.ranks, ())
+
+    def test_key_of_one_that_waits_elsewhere(self) -> None:
+        """The cause is the rank that does one thing more, not the one that waits for its key."""
+        one = call(members=(0, 1, 3), group="1")
+        extra = call(number=2, members=(0, 1, 2), group="2")
+        states = [waits(0, waits_for_key("1/2")), *(waits(r, sets_key(f"1/{r}"), one) for r in (1, 3))]
+        found = explain([*states, waits(2, extra)])
+        assert found is not None
+        self.assertEqual(found.ranks, (2,))
+        self.assertIn("store.get('1/2') (t.py:20 in test_x), which rank 2 would set", found.text)
+
+    def test_key_of_one_that_left(self) -> None:
+        """The cause is the rank that has left without setting its key, as its peers have set theirs."""
+        one = call(members=(0, 1, 3), group="1")
+        states = [waits(0, waits_for_key("1/2")), *(waits(r, sets_key(f"1/{r}"), one) for r in (1, 3))]
+        self.check(
+            [*states, left(2)],
+            "rank 2 left the test and never set what rank 0 waits for; "
+            "rank 0 waits in store.get('1/2') (t.py:20 in test_x); "
+            "ranks 1, 3 wait in all_reduce #1 (t.py:20 in test_x)",
+            2,
+        )
 
     def test_several_groups(self) -> None:
         """Groups that not all of the ranks are in were not called in different orders."""

@@ -90,6 +90,16 @@ class AbsenceTest(unittest.TestCase):
         more = {r: replace(each, call=calls[r][0]) for r, each in crossed.items()}
         self.assertEqual(self.odd(calls, {**more, 4: Waiting(4, wider, (3,))}), (3,))
 
+    def test_waits_for_a_key(self) -> None:
+        """A rank that waits for a key is not odd where one waits elsewhere that could set it."""
+        one = call(members=(0, 1, 3), group="1")
+        extra = call(number=2, members=(0, 1, 2), group="2")
+        for held_up, odd in ((waits_for_key(), (2,)), (receive(2), None)):
+            each = waiting((0, held_up, (2,)), (1, one, (0,)), (2, extra, (0, 1)), (3, one, (0,)))
+            calls = {rank: [mine.call] for rank, mine in each.items()}
+            with self.subTest(str(held_up)):
+                self.assertEqual(self.odd(calls, each), odd)
+
     def test_order_as_others(self) -> None:
         """Of two ranks that miss a collective the one is not odd that made its call in another's order."""
         one, two, three = (

@@ -11,6 +11,7 @@ from suites.selftest.communication.programs import (
     modules,
     ordering,
     python_groups,
+    remote_calls,
     right_waits,
     right_work,
     sentences,
@@ -21,6 +22,6 @@ from suites.selftest.communication.programs.program import Table, by_name
 _TABLES: tuple[Table, ...] = (
     *(ordering.TABLE, groups.TABLE, messages.TABLE, stores.TABLE, modules.TABLE),
     *(arguments.TABLE, compiled.TABLE, buffers.TABLE, python_groups.TABLE),
-    *(right_waits.TABLE, right_work.TABLE, sentences.TABLE),
+    *(right_waits.TABLE, right_work.TABLE, remote_calls.TABLE, sentences.TABLE),
 )
 PROGRAMS = by_name(*_TABLES)

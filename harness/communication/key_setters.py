@@ -1,0 +1,53 @@
+"""``narrowed``: which rank is to set the key for which another waits, where the keys' numbers tell. Pure.
+
+Ranks often announce themselves by keys that end in their own numbers: ``store.set(f"ready/{rank}", ...)``.
+Where some rank has set such a key for itself and none for another, the rest of these keys are theirs whose
+numbers they end in. It is a guess from what others did: good enough to say who is odd, never part of a proof.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from harness.communication.matching import CallsByRank
+from harness.communication.wait_graph import Waiting, names_of
+from harness.communication_call import Call, Kind
+
+_NUMBERED = re.compile(r"(.*?)(\d+)", re.DOTALL)
+
+
+def narrowed(calls: CallsByRank, waiting: Mapping[int, Waiting]) -> dict[int, Waiting]:
+    """The same, but a rank that waits for another's own keys waits for those ranks alone."""
+    found = dict(waiting)
+    for rank, each in waiting.items():
+        if each.call.kind is Kind.STORE and not each.call.signature.workers:
+            setters = _setters(calls, rank, each.call)
+            found[rank] = replace(each, waits_for=setters) if setters else each
+    return found
+
+
+def _setters(calls: CallsByRank, waits: int, call: Call) -> tuple[int, ...]:
+    """The ranks that are to set the unset ones of the keys for which a call waits; () where nobody knows."""
+    setters: dict[str, set[int]] = {}
+    for rank, each in ((rank, each) for rank, mine in calls.items() for each in mine):
+        for name in names_of(each)[1:] if each.kind is Kind.SETTING else ():
+            setters.setdefault(name, set()).add(rank)
+    found = set()
+    for name in names_of(call)[1:]:
+        if name in setters:
+            continue
+        series, number = _numbered(name)
+        others = {n: by for other, by in setters.items() for s, n in (_numbered(other),) if s == series}
+        own = bool(others) and all(by == {n} for n, by in others.items())
+        if not own or number == waits or number not in calls:
+            return ()
+        found.add(number)
+    return tuple(sorted(found))
+
+
+def _numbered(name: str) -> tuple[str, int]:
+    """A key without the number at its end, and the number; -1 for none."""
+    found = _NUMBERED.fullmatch(name)
+    return (found[1], int(found[2])) if found else (name, -1)

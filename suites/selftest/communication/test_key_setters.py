@@ -1,0 +1,44 @@
+"""Tests who is to set a key: a table of keys that ranks have set, and of one for which rank 0 waits."""
+
+from __future__ import annotations
+
+import unittest
+
+from harness.communication.key_setters import narrowed
+from harness.communication.wait_graph import Waiting
+from suites.selftest.communication.samples import receive, sets_key, waits_for_key
+
+
+class NarrowedTest(unittest.TestCase):
+    """For whom rank 0 of four waits."""
+
+    def test_table(self) -> None:
+        """By the key, and the keys that each rank has set."""
+        anybody = (1, 2, 3)
+        rows: tuple[tuple[str, str, dict[int, tuple[str, ...]], tuple[int, ...]], ...] = (
+            ("ranks set their own", "1/2", {1: ("1/1",), 3: ("1/3",)}, (2,)),
+            ("no key of that series", "1/2", {1: ("2/1",)}, anybody),
+            ("one sets for another", "1/2", {1: ("1/1", "1/3")}, anybody),
+            ("two set the same", "1/2", {1: ("1/1",), 3: ("1/1", "1/3")}, anybody),
+            ("its own key", "1/0", {1: ("1/1",)}, anybody),
+            ("of no rank", "1/7", {1: ("1/1",)}, anybody),
+            ("without a number", "ready", {1: ("1/1",)}, anybody),
+            ("several, two unset", "1/1, 1/2, 1/3", {1: ("1/1",)}, (2, 3)),
+            ("several, one of nobody", "1/1, 1/2, done", {1: ("1/1",)}, anybody),
+        )
+        for name, key, keys, expected in rows:
+            with self.subTest(name):
+                calls = {rank: [sets_key(each) for each in keys.get(rank, ())] for rank in range(4)}
+                waiting = {0: Waiting(0, waits_for_key(key), anybody)}
+                self.assertEqual(narrowed(calls, waiting)[0].waits_for, expected)
+
+    def test_others(self) -> None:
+        """Who waits for a message, or for workers, waits for the same as before."""
+        calls = {0: [], 1: [sets_key("1/1")], 2: []}
+        for call in (receive(None), waits_for_key("1/2", workers=3)):
+            waiting = {0: Waiting(0, call, (1, 2))}
+            self.assertEqual(narrowed(calls, waiting), waiting)
+
+
+if __name__ == "__main__":
+    unittest.main()
