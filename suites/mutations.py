@@ -263,4 +263,14 @@ EQUIVALENT: dict[str, str] = {
     "torch/_functorch/_aot_autograd/graph_compile.py _aot_stage2b_bw_compile: break => pass": (
         "the strides that are left can only say again that some differ"
     ),
+    "torch/distributed/fsdp/_state_dict_utils.py _sharded_pre_state_dict_hook: "
+    "_has_fsdp_params(fsdp_state, module) => _has_fsdp_params(module, fsdp_state)": (
+        "the state of a module of FSDP1 is the module itself"
+    ),
+    "torch/distributed/tensor/_shards_wrapper.py LocalShardsWrapper.handle_equal: "
+    "aten.equal.default(x, y) => aten.equal.default(y, x)": "two tensors are equal either way round",
+    "torch/distributed/fsdp/_init_utils.py _move_module_to_device: "
+    "curr_module.buffers(recurse=False) => reversed(list(curr_module.buffers(recurse=False)))": (
+        "each buffer is moved by itself, in whatever order"
+    ),
 }

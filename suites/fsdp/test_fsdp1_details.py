@@ -258,6 +258,18 @@ class Fsdp1DetailsTest(FsdpTestCase):
             for found, plain in zip(sharded.parameters(), self.plain.parameters(), strict=True):
                 self.assertEqual(found, plain)
 
+    def test_groups_of_a_hybrid(self):
+        """A single module, without a policy: shards in the one group, replicas in the other."""
+        alone, _ = dist.new_subgroups(1)
+        hybrid = {"sharding_strategy": ShardingStrategy.HYBRID_SHARD, "device_id": self.device}
+        for shards, replicas, number in ((dist.group.WORLD, alone, 2), (alone, dist.group.WORLD, 1)):
+            with self.subTest(f"{number} shards"):
+                sharded = FSDP(nn.Linear(3, 4), process_group=(shards, replicas), **hybrid)
+                self.assertIs(sharded.process_group, shards)
+                self.assertEqual([each.numel() for each in sharded.parameters()], [16 // number])
+        with self.assertRaisesRegex(ValueError, "requires explicit specification of process group"):
+            FSDP(nn.Linear(3, 4), **hybrid)
+
     def test_refused(self):
         """Parameters of several kinds in one flat one, and arguments that contradict each other."""
         rest = {"use_orig_params": False, "device_id": self.device}

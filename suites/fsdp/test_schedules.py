@@ -126,11 +126,17 @@ class SchedulesTest(PlainCopyTestCase):
             model.set_modules_to_forward_prefetch(list(model.blocks))
             model.set_modules_to_backward_prefetch(list(model.blocks))
 
+        def whole(model):
+            model.set_modules_to_forward_prefetch(list(model.blocks))
+            model.blocks[1].set_reshard_after_forward(False)
+            model.blocks[1].set_unshard_in_backward(False)
+
         for name, setting in (
             ("not for the last time", lambda model: model.set_is_last_backward(False)),
             ("kept whole after the backward", lambda model: model.set_reshard_after_backward(False)),
             ("one kept whole", lambda model: model.blocks[0].set_reshard_after_forward(False)),
             ("prefetched as told", prefetched),
+            ("prefetched for the forward alone", whole),
             ("prefetched while it computes", lambda model: model._set_unshard_async_op(True)),
             ("with more buffers", lambda model: model.set_reduce_scatter_max_input_buffers(2)),
             ("after an optimizer", lambda m: m.set_post_optim_event(self.schedule.main.record_event())),

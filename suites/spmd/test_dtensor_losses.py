@@ -15,6 +15,7 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 import numpy as np
+import torch
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
 from torch.distributed.tensor.parallel import loss_parallel
 from torch.nn import functional as F
@@ -89,6 +90,17 @@ class ParallelLosses(LossBodies):
                 self.assertEqual(found.full_tensor(), expected, str(rules), **ROUNDED)
                 found.full_tensor().sum().backward()
             self.assertEqual(laid.grad.full_tensor(), whole.grad, f"gradient, {rules}", **ROUNDED)
+
+    @with_comms
+    def test_low_precision(self):
+        """Scores of bfloat16 are summed up in float32, and each rank's results are of bfloat16 again."""
+        with rank.outside():
+            expected = F.log_softmax(self.tensor(SCORES).bfloat16(), 1)
+        laid = self.spread(SCORES, self.mesh(RANKS), Shard(1)).bfloat16()
+        with loss_parallel():
+            found = F.log_softmax(laid, 1)
+        self.assertEqual(found.to_local().dtype, torch.bfloat16)
+        self.assertEqual(found.full_tensor(), expected, rtol=2.0**-7, atol=0)
 
     @with_comms
     def test_scores_of_places(self):
