@@ -1,13 +1,14 @@
 """``accepted_sections``: what a file beside a test accepts, by the names of its sections.
 
 A line ``== name`` begins a section; its lines follow. ``as_section`` is what a failure shows to be put there.
-``check_sections`` is for a file whose names are all that there is to try; ``add_parts`` makes several tests.
+``check_section`` compares one; ``check_sections`` is for a file whose names are all that there is to try.
+``add_parts`` makes several tests.
 """
 
 from __future__ import annotations
 
 import unittest
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,14 @@ def as_section(name: str, lines: Iterable[str]) -> str:
     return "\n".join((f"{_BEGINS}{name}", *lines))
 
 
+def check_section(
+    case: unittest.TestCase, sections: Mapping[str, list[str]], name: str, found: list[str]
+) -> None:
+    """Check, as a sub-test, that this section has what was found."""
+    with case.subTest(name):
+        case.assertEqual(found, sections.get(name), as_section(name, found))
+
+
 def check_sections(
     case: unittest.TestCase,
     path: Path,
@@ -41,12 +50,11 @@ def check_sections(
 
     Where a test is one of several ``parts``, it has every so many sections, from that of number ``part`` on.
     """
-    sections = list(accepted_sections(path).items())[part::parts]
-    case.assertTrue(sections, f"{path.name} has no section")
-    for name, accepted in sections:
-        found = answer(name)
-        with case.subTest(name):
-            case.assertEqual(found, accepted, as_section(name, found))
+    sections = accepted_sections(path)
+    names = list(sections)[part::parts]
+    case.assertTrue(names, f"{path.name} has no section")
+    for name in names:
+        check_section(case, sections, name, answer(name))
 
 
 def add_parts(case: type, parts: int) -> None:

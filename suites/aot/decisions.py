@@ -59,7 +59,7 @@ def lines_of(program: str, way: str) -> list[str]:
     torch._dynamo.reset()
     torch.manual_seed(0)
     function = compiled(PROGRAMS[program], how, lines)
-    with config.patch(enable_autograd_cache=False, **how.settings), noted(lines):
+    with config.patch(**how.settings), noted(lines):
         try:
             first = called(function, how, lines)
             lines.extend(first)

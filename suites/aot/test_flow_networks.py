@@ -10,7 +10,6 @@ import contextlib
 import copy
 import sys
 import unittest
-import warnings
 from pathlib import Path
 from unittest import mock
 
@@ -20,14 +19,14 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
 import networkx
 import torch
 from functorch.compile import aot_function, default_partition, make_boxed_func
-from torch._functorch import config, partitioners
+from torch._functorch import partitioners
 
-from harness import TestCase, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
+from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.releases import torch_at_least
-from suites.accepted_sections import accepted_sections, add_parts, as_section
+from suites.accepted_sections import add_parts
 from suites.aot.programs_to_partition import PROGRAMS
+from suites.aot.table_case import TableCase
 
-ACCEPTED = Path(__file__).with_name("flow_networks.txt")
 #: Tests that the programs are spread over.
 PARTS = 3
 #: Kinds of nodes that the partitioner goes by, as ``classify_nodes`` has them.
@@ -95,25 +94,16 @@ SYMBOLIC = PROGRAMS[::4]
 
 
 @unittest.skipUnless(torch_at_least("2.13"), "the networks are those of torch 2.13")
-class FlowNetworksTest(TestCase):
+class FlowNetworksTest(TableCase):
     """A part of the programs; the tests of the others are added below."""
 
-    def setUp(self):
-        super().setUp()
-        around = contextlib.ExitStack()
-        self.addCleanup(around.close)
-        around.enter_context(warnings.catch_warnings())
-        warnings.simplefilter("ignore")
-        around.enter_context(config.patch(enable_autograd_cache=False))
+    accepted = Path(__file__).with_name("flow_networks.txt")
 
     def check_part(self, part):
-        sections = accepted_sections(ACCEPTED)
         tried = [(program, program.__name__, None) for program in PROGRAMS]
         tried += [(program, f"{program.__name__} of symbols", True) for program in SYMBOLIC]
         for program, name, dynamic in tried[part::PARTS]:
-            found = network(program, dynamic)
-            with self.subTest(name):
-                self.assertEqual(found, sections.get(name), as_section(name, found))
+            self.check(name, network(program, dynamic))
 
 
 add_parts(FlowNetworksTest, PARTS)

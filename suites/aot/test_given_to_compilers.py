@@ -6,10 +6,8 @@ more or hides less. A section that is not as torch has it is shown as it would h
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import unittest
-import warnings
 from enum import Enum
 from pathlib import Path
 
@@ -24,12 +22,11 @@ from torch._guards import TracingContext, tracing
 from torch._subclasses import FakeTensorMode
 from torch.utils._pytree import tree_leaves
 
-from harness import TestCase, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
+from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.releases import torch_at_least
-from suites.accepted_sections import accepted_sections, as_section
 from suites.aot.programs_of_two_matrices import PROGRAMS, expensive, fused, normalized, recomputed, reduced
+from suites.aot.table_case import TableCase
 
-ACCEPTED = Path(__file__).with_name("given_to_compilers.txt")
 #: Tests that the programs are spread over.
 PARTS = 4
 
@@ -123,22 +120,10 @@ def saved(program):
 
 
 @unittest.skipUnless(torch_at_least("2.13"), "the graphs are those of torch 2.13")
-class GivenToCompilersTest(TestCase):
+class GivenToCompilersTest(TableCase):
     """Programs of two square matrices, of which the first wants a gradient."""
 
-    def setUp(self):
-        super().setUp()
-        self.sections = accepted_sections(ACCEPTED)
-        around = contextlib.ExitStack()
-        self.addCleanup(around.close)
-        around.enter_context(warnings.catch_warnings())
-        warnings.simplefilter("ignore")
-        # Graphs from the cache are not given to the compilers again.
-        around.enter_context(config.patch(enable_autograd_cache=False))
-
-    def check(self, name, found):
-        with self.subTest(name):
-            self.assertEqual(found, self.sections.get(name), as_section(name, found))
+    accepted = Path(__file__).with_name("given_to_compilers.txt")
 
     def check_program(self, name, program, partition):
         lines, found = compiled(program, partition)

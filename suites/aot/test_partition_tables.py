@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import sys
 import unittest
-import warnings
 from pathlib import Path
 from unittest import mock
 
@@ -21,12 +20,11 @@ from functorch.compile import aot_function, default_partition, make_boxed_func
 from torch._functorch import config, partitioners
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 
-from harness import TestCase, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
+from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.releases import torch_at_least
-from suites.accepted_sections import accepted_sections, as_section
 from suites.aot.programs_to_partition import BY_SETTINGS, PROGRAMS
+from suites.aot.table_case import TableCase
 
-ACCEPTED = Path(__file__).with_name("partitions.txt")
 #: Tests that the programs are spread over.
 PARTS = 4
 
@@ -92,23 +90,10 @@ def names_of(operators):
 
 
 @unittest.skipUnless(torch_at_least("2.13"), "the cuts are those of torch 2.13")
-class PartitionTablesTest(TestCase):
+class PartitionTablesTest(TableCase):
     """Programs of two square matrices, of which the first wants a gradient."""
 
-    def setUp(self):
-        super().setUp()
-        self.sections = accepted_sections(ACCEPTED)
-        patched = config.patch(enable_autograd_cache=False)
-        patched.__enter__()
-        self.addCleanup(patched.__exit__, None, None, None)
-        caught = warnings.catch_warnings()
-        caught.__enter__()
-        self.addCleanup(caught.__exit__, None, None, None)
-        warnings.simplefilter("ignore")
-
-    def check(self, name, found):
-        with self.subTest(name):
-            self.assertEqual(found, self.sections.get(name), as_section(name, found))
+    accepted = Path(__file__).with_name("partitions.txt")
 
     def check_part(self, part):
         for program in PROGRAMS[part::PARTS]:

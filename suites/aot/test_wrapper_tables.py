@@ -9,45 +9,33 @@ from __future__ import annotations
 
 import sys
 import unittest
-import warnings
 from pathlib import Path
 
 if __package__ in (None, ""):  # run as a script: its own directory is no place to import from
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
-from harness import TestCase, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
+from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.releases import torch_at_least
-from suites.accepted_sections import accepted_sections, add_parts, as_section
+from suites.accepted_sections import add_parts
 from suites.aot import wrappers
+from suites.aot.table_case import TableCase
 
-ACCEPTED = Path(__file__).with_name("wrappers.txt")
 #: Tests that the programs are spread over.
 PARTS = 6
 
 
 @unittest.skipUnless(torch_at_least("2.13"), "the wrappers are those of torch 2.13")
-class WrapperTablesTest(TestCase):
+class WrapperTablesTest(TableCase):
     """A part of the table; the tests of the others are added below."""
 
-    def setUp(self):
-        super().setUp()
-        caught = warnings.catch_warnings()
-        caught.__enter__()
-        self.addCleanup(caught.__exit__, None, None, None)
-        warnings.simplefilter("ignore")
-
-    def check(self, section, wanted, found):
-        with self.subTest(section):
-            self.assertEqual(found, wanted, as_section(section, found))
+    accepted = Path(__file__).with_name("wrappers.txt")
 
     def check_part(self, part):
-        sections = accepted_sections(ACCEPTED)
         sources = {}
         for program, inputs in list(wrappers.chosen())[part::PARTS]:
-            section = f"{program}, {inputs}"
-            self.check(section, sections.get(section), wrappers.lines_of(program, inputs, sources))
+            self.check(f"{program}, {inputs}", wrappers.lines_of(program, inputs, sources))
         for name, source in sources.items():
-            self.check(f"wrapper {name}", sections.get(f"wrapper {name}"), source)
+            self.check(f"wrapper {name}", source)
 
 
 add_parts(WrapperTablesTest, PARTS)

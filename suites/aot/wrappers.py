@@ -16,7 +16,6 @@ from unittest import mock
 import torch
 from functorch.compile import aot_function, make_boxed_func
 from torch import Tensor, nn
-from torch._functorch import config
 from torch._functorch._aot_autograd import runtime_wrappers
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch.testing._internal.two_tensor import TwoTensor
@@ -245,7 +244,6 @@ def written(sources: dict[str, list[str]]) -> Iterator[list[str]]:
     with (
         mock.patch.object(subclass_codegen, "_compile_and_exec_source", compiling),
         mock.patch.object(runtime_wrappers.RuntimeWrapper, "post_compile", finishing),
-        config.patch(enable_autograd_cache=False),
     ):
         yield lines
 

@@ -23,7 +23,7 @@ from torch.distributed import distributed_c10d as c10d
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.releases import torch_at_least
-from suites.accepted_sections import accepted_sections, as_section
+from suites.accepted_sections import accepted_sections, check_section
 from suites.c10d.call_expressions import EXPRESSIONS
 from suites.c10d.noting import Handle, Noting, NotingTestCase, rows
 
@@ -125,9 +125,7 @@ class CallTablesTest(NotingTestCase):
 
     def test_calls(self):
         for expression in EXPRESSIONS:
-            found = self.answer(expression)
-            with self.subTest(expression):
-                self.assertEqual(found, self.sections.get(expression), as_section(expression, found))
+            check_section(self, self.sections, expression, self.answer(expression))
 
 
 if __name__ == "__main__":

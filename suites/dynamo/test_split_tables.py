@@ -17,7 +17,7 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
 
 from harness import DynamoTestCase, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.releases import torch_at_least
-from suites.accepted_sections import accepted_sections, add_parts, as_section
+from suites.accepted_sections import accepted_sections, add_parts, check_section
 from suites.dynamo import split_tables
 
 ACCEPTED = Path(__file__).with_name("split_tables.txt")
@@ -38,9 +38,8 @@ class SplitTablesTest(DynamoTestCase):
     def check_part(self, part):
         sections = accepted_sections(ACCEPTED)
         for model, limit, first in split_tables.chosen()[part::PARTS]:
-            section, found = f"{model}, {limit}, {first}", split_tables.lines_of(model, limit, first)
-            with self.subTest(section):
-                self.assertEqual(found, sections.get(section), as_section(section, found))
+            found = split_tables.lines_of(model, limit, first)
+            check_section(self, sections, f"{model}, {limit}, {first}", found)
 
 
 add_parts(SplitTablesTest, PARTS)

@@ -16,7 +16,7 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.releases import torch_at_least
-from suites.accepted_sections import accepted_sections, as_section
+from suites.accepted_sections import accepted_sections, check_section
 from suites.patterns import captured_as_text, captured_backwards
 from suites.patterns.base import PatternTestCase
 
@@ -32,10 +32,7 @@ class DistributedPatternTests(PatternTestCase):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             for program in captured_backwards.PROGRAMS[part::parts]:
-                name = program.__name__
-                with self.subTest(name):
-                    found = captured_as_text.lines_of(program)
-                    self.assertEqual(found, sections.get(name), as_section(name, found))
+                check_section(self, sections, program.__name__, captured_as_text.lines_of(program))
 
     def test_captured_backwards(self):
         self.check_part(0)

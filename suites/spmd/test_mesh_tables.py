@@ -25,7 +25,7 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
 from harness import TestCase, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.releases import torch_at_least
-from suites.accepted_sections import accepted_sections, as_section
+from suites.accepted_sections import accepted_sections, check_section
 from suites.spmd.test_meshes import as_rank
 
 ACCEPTED = Path(__file__).with_name("meshes.txt")
@@ -283,9 +283,7 @@ class MeshTablesTest(TestCase):
             for rank in RANKS:
                 with as_rank(rank):
                     by_rank[rank] = answer(expression)
-            found = section(by_rank)
-            with self.subTest(expression):
-                self.assertEqual(found, self.sections.get(expression), as_section(expression, found))
+            check_section(self, self.sections, expression, section(by_rank))
 
     def test_meshes(self):
         self.check_part(0)
@@ -317,8 +315,7 @@ class MeshTablesTest(TestCase):
             mock.patch("torch._library.opaque_object.register_opaque_type", register),
         ):
             device_mesh._register_distributed_opaque_types()
-        name = "members that a compiler knows"
-        self.assertEqual(known, self.sections.get(name), as_section(name, known))
+        check_section(self, self.sections, "members that a compiler knows", known)
 
 
 if __name__ == "__main__":
