@@ -13,10 +13,10 @@ fuzzer: views
 upstream: none found
 who: Whoever builds a compiler on aot_function.
 seen: ^(views|aot): silently wrong: (gradient of leaf|output #: requires_grad False)[^|]*\|
-    (?=[^|]*\b(?P<own>[abc])\.(t_|transpose_)\([^|]*\b(?P=own)\.(t_|transpose_)\()[^|]*=
-    [^;|]*\b(?P=own)\b[^|]*; (?P=own)\.(t_|transpose_)\(
+    (?=[^|]*\b(?P<own>[abc])\.(t_|transpose_)\([^|]*\b(?P=own)\.(t_|transpose_)\()[^|]*[=(][^;|]*\b(?P=own)\b[^|]*;
+    (?P=own)\.(t_|transpose_)\(
 seen: ^(views|aot): silently wrong: (gradient of leaf|output #: requires_grad False)[^|]*\|
-    [^|]*= [^;|]*\b(?P<own>[abc])\b[^|]*; (?P=own)\.squeeze_\(
+    [^|]*[=(][^;|]*\b(?P<own>[abc])\b[^|]*; (?P=own)\.squeeze_\(
 """
 
 import torch
