@@ -12,7 +12,7 @@ import unittest
 from typing import ClassVar
 from unittest import mock
 
-from harness import MultiProcessTestCase, RankLeakWarning, Status
+from harness import RankLeakWarning, Status
 from harness.cases import multiprocess
 from harness.errors import InterruptReport
 from harness.ranks.job import JobResult
@@ -34,12 +34,6 @@ class Pooled(OnForkServer):
     def setUp(self) -> None:
         super().setUp()
         self.addCleanup(pool.retire_pool)
-
-    def passes(self, case: type[MultiProcessTestCase], method: str, **environ: str) -> Played:
-        """Plays a test that has to pass."""
-        played = self.play(case, method, **environ)
-        self.assertEqual(played.verdict, "pass", played.text)
-        return played
 
 
 class Sharing(Pooled):

@@ -1,13 +1,11 @@
-"""Tests cases whose ranks are threads: their contract, verdicts, state, and what a test leaves."""
+"""Tests cases whose ranks are threads: their contract, verdicts, and ranks that do not come back."""
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 import threading
 import unittest
-import warnings
 from typing import Any
 from unittest import mock
 
@@ -16,10 +14,9 @@ import torch.distributed as dist
 
 from harness import Status
 from harness.cases.threaded import spawn_threads_and_init_comms
-from harness.compiler_state import reset_compiler
 from harness.ranks.threads.supervisor import ABANDONED
-from suites.selftest.faults import threaded
-from suites.selftest.faults.rows import IMPATIENT, PATIENT, FaultRows, Played, read_verdict
+from suites.selftest.faults import threaded, threaded_collectives
+from suites.selftest.faults.rows import FaultRows, Played, read_verdict
 
 # Seconds; on an idle machine ranks on threads start in a thousandth of that.
 DEADLINE = "1.5"
@@ -36,21 +33,7 @@ def setUpModule() -> None:
     torch.use_deterministic_algorithms(False)
 
 
-class ThreadRows(FaultRows):
-    """Base class of tests that run threaded cases."""
-
-    def on_threads(self, case: Any, method: str, **environ: str) -> Played:
-        """Plays one test whose ranks are threads."""
-        return self.play(case, method, **environ)
-
-    def passes(self, case: Any, method: str, **environ: str) -> None:
-        """Plays a test that has to pass on every rank."""
-        played = self.on_threads(case, method, **environ)
-        self.assertEqual(played.verdict, "pass", played.text)
-        self.assertTrue(all(o.status is Status.PASSED for o in played.outcome.ranks))
-
-
-class ContractTest(ThreadRows):
+class ContractTest(FaultRows):
     """What the author of a threaded test sees."""
 
     def test_hooks(self) -> None:
@@ -63,7 +46,7 @@ class ContractTest(ThreadRows):
 
     def test_skip(self) -> None:
         """If all ranks skip, the test skips."""
-        played = self.on_threads(threaded.Contract, "test_skips")
+        played = self.play(threaded.Contract, "test_skips")
         self.assertEqual((played.verdict, played.texts), ("skip", ("not today",)))
 
     def test_late(self) -> None:
@@ -87,12 +70,12 @@ class ContractTest(ThreadRows):
         self.assertFalse(any(t.is_alive() for t in threads), "never joined, and yet they are gone")
 
 
-class VerdictTest(ThreadRows):
+class VerdictTest(FaultRows):
     """Verdicts of faulty tests on threads, whose peers mostly wait in a barrier."""
 
     def bad(self, method: str, verdict: str, status: Status, *said: str, **more: Any) -> Played:
         """Checks a test in which rank 1 is the cause."""
-        played = self.on_threads(threaded.Faulty, method, **more.pop("environ", {}))
+        played = self.play(threaded.Faulty, method, **more.pop("environ", {}))
         self.check(played, verdict, status, *said, **more)
         return played
 
@@ -140,7 +123,7 @@ class VerdictTest(ThreadRows):
 
     def test_coroutine(self) -> None:
         """A method whose body nobody runs does not pass."""
-        played = self.on_threads(threaded.Faulty, "test_coroutine")
+        played = self.play(threaded.Faulty, "test_coroutine")
         self.assertEqual(played.verdict, "ERROR")
         self.assertIn("its body did not run", played.text)
 
@@ -150,7 +133,7 @@ class VerdictTest(ThreadRows):
         for method in ("test_subtest_and_another_collective", "test_subtest_and_a_loop"):
             with self.subTest(method):
                 before = set(threading.enumerate())
-                played = self.on_threads(threaded.Faulty, method, HARNESS_TIMEOUT=DEADLINE)
+                played = self.play(threaded.Faulty, method, HARNESS_TIMEOUT=DEADLINE)
                 for ending in set(threading.enumerate()) - before:  # still ending, on a busy machine
                     ending.join(END_S)
                 self.assertEqual(played.outcome.root_cause, 1, played.text)
@@ -160,37 +143,37 @@ class VerdictTest(ThreadRows):
 
     def test_calls_another_collective(self) -> None:
         """If ranks call different collectives, the rank that comes second gets the error."""
-        played = self.on_threads(threaded.Faulty, "test_calls_another")
+        played = self.play(threaded.Faulty, "test_calls_another")
         self.assertEqual(played.outcome.status, Status.ERROR, played.text)
         self.assertIn("collectives differ at #1 of group 0", played.text)
 
     def test_expected_failure(self) -> None:
         """``expectedFailure`` works as in a single process."""
-        played = self.on_threads(threaded.Faulty, "test_expected_to_fail")
+        played = self.play(threaded.Faulty, "test_expected_to_fail")
         self.assertEqual(played.verdict, "expected failure", played.text)
-        played = self.on_threads(threaded.Faulty, "test_passes_unexpectedly")
+        played = self.play(threaded.Faulty, "test_passes_unexpectedly")
         self.assertEqual(played.verdict, "unexpected success", played.text)
 
 
-class HangTest(ThreadRows):
+class HangTest(FaultRows):
     """Ranks that do not come back."""
 
     def test_deadlock(self) -> None:
         """A collective that can never complete ends the test long before the deadline of a minute."""
-        played = self.on_threads(threaded.Faulty, "test_leaves_early")
+        played = self.play(threaded.Faulty, "test_leaves_early")
         self.assertEqual((played.verdict, played.outcome.status), ("ERROR", Status.DEADLOCKED), played.text)
         self.assertIn("cause: rank 1 left the test; ranks 0, 2 wait in barrier #1", played.text)
         self.assertIn("in test_leaves_early", played.rank(0).stack)
 
     def test_deadlock_in_new_group(self) -> None:
         """A deadlock in new_group is found as well."""
-        played = self.on_threads(threaded.Faulty, "test_makes_no_group")
+        played = self.play(threaded.Faulty, "test_makes_no_group")
         self.assertEqual(played.outcome.status, Status.DEADLOCKED)
         self.assertIn("rank 1 left the test; ranks 0, 2 wait in new_group", played.text)
 
     def test_loop(self) -> None:
         """At the deadline, the rank that waits for no other is the cause, and its thread is ended."""
-        played = self.on_threads(threaded.Faulty, "test_loops", HARNESS_TIMEOUT=DEADLINE)
+        played = self.play(threaded.Faulty, "test_loops", HARNESS_TIMEOUT=DEADLINE)
         self.check(played, "ERROR", Status.TIMED_OUT, "cause: rank 1", "in test_loops")
         self.assertNotIn("abandoned", played.text)
 
@@ -198,14 +181,14 @@ class HangTest(ThreadRows):
         """A rank that another one keeps from running is not the cause, and is told as what it is."""
         name = "test_loops_while_a_peer_awaits_its_turn"
         threaded.ASLEEP.clear()
-        played = self.on_threads(threaded.Faulty, name, HARNESS_TIMEOUT=DEADLINE)
+        played = self.play(threaded.Faulty, name, HARNESS_TIMEOUT=DEADLINE)
         self.check(played, "ERROR", Status.TIMED_OUT, "cause: rank 1 ", f"in {name}")
         self.assertIn("rank 0 waits for its turn to run (", played.text)
 
     def test_interrupted_until_it_ends(self) -> None:
         """A rank whose sub-tests take interruptions is interrupted again, until its thread ends."""
         before = set(threading.enumerate())
-        played = self.on_threads(threaded.Faulty, "test_subtest_and_a_loop", HARNESS_TIMEOUT=DEADLINE)
+        played = self.play(threaded.Faulty, "test_subtest_and_a_loop", HARNESS_TIMEOUT=DEADLINE)
         self.check(played, "ERROR", Status.TIMED_OUT, *(("why rank 1 is elsewhere",) if TOLD_AT_ONCE else ()))
         self.assertNotIn("abandoned", played.text)
         self.assertEqual(set(threading.enumerate()) - before, set())
@@ -215,7 +198,7 @@ class HangTest(ThreadRows):
         threaded.GATE.clear()
         self.addCleanup(threaded.GATE.set)
         before = set(threading.enumerate())
-        played = self.on_threads(threaded.Faulty, "test_takes_interruptions", HARNESS_TIMEOUT=DEADLINE)
+        played = self.play(threaded.Faulty, "test_takes_interruptions", HARNESS_TIMEOUT=DEADLINE)
         self.check(played, "ERROR", Status.TIMED_OUT, "cause: rank 1", ABANDONED)
         threaded.GATE.set()
         for thread in set(threading.enumerate()) - before:
@@ -227,7 +210,7 @@ class HangTest(ThreadRows):
         threaded.GATE.clear()
         self.addCleanup(threaded.GATE.set)
         before = set(threading.enumerate())
-        played = self.on_threads(threaded.Faulty, "test_sticks", HARNESS_TIMEOUT=DEADLINE)
+        played = self.play(threaded.Faulty, "test_sticks", HARNESS_TIMEOUT=DEADLINE)
         self.check(
             played,
             "ERROR",
@@ -238,137 +221,13 @@ class HangTest(ThreadRows):
         )
         (stuck,) = set(threading.enumerate()) - before
         self.assertTrue(stuck.daemon)
-        self.passes(threaded.CollectivesOnThreads, "test_moves")
+        self.passes(threaded_collectives.CollectivesOnThreads, "test_moves")
         dist.init_process_group("gloo", rank=0, world_size=1, store=dist.HashStore())
         self.addCleanup(dist.destroy_process_group)
         threaded.GATE.set()
         stuck.join(END_S)
         self.assertFalse(stuck.is_alive())
         self.assertTrue(dist.is_initialized(), "its destroy_process_group was for its own test's groups")
-
-
-class StateTest(ThreadRows):
-    """State that belongs to the process."""
-
-    def test_generators(self) -> None:
-        """Each rank draws the random numbers that it would draw alone."""
-        self.passes(threaded.State, "test_generators")
-
-    def test_settings(self) -> None:
-        """Each rank has settings of its own, and the parent has its own again afterwards."""
-        for method, verdict in (("test_settings", "pass"), ("test_settings_and_fail", "FAIL")):
-            with self.subTest(method=method), warnings.catch_warnings():
-                before = _settings()
-                played = self.on_threads(threaded.State, method)
-                self.assertEqual(played.verdict, verdict, played.text)
-                self.assertEqual(_settings(), before)
-
-    def test_tolerances_by_thread(self) -> None:
-        """Tolerances that torch keeps by thread hold in the rank threads."""
-        for name in ("TolerantCPU", "TolerantDecoratedCPU"):
-            with self.subTest(name):
-                self.passes(getattr(threaded, name), "test_tolerance_cpu_float32")
-
-    def test_parents_generators(self) -> None:
-        """A threaded test draws no random number of the parent's."""
-        torch.manual_seed(5)
-        first = torch.rand(3)
-        torch.manual_seed(5)
-        case = threaded.State("test_generators")
-        with mock.patch.object(type(case), "run", unittest.TestCase.run):  # without seeding the parent
-            result = unittest.TestResult()
-            case.run(result)
-        self.assertTrue(result.wasSuccessful(), result.failures)
-        self.assertTrue(torch.equal(torch.rand(3), first))
-
-    def test_state_after_a_sleep(self) -> None:
-        """A rank that sleeps or waits for a child lets the others run, and finds its own state afterwards."""
-        for method in ("test_sleeps", "test_waits_for_child", "test_listens_to_child"):
-            with self.subTest(method):
-                self.passes(threaded.Sleeping, method)
-
-    def test_asleep_elsewhere(self) -> None:
-        """A rank that waits without giving the run token away loses it, so that the others can run."""
-        self.passes(threaded.Asleep, "test_meet_elsewhere")
-        self.passes(threaded.FreeAsleep, "test_meet_elsewhere")
-
-    def test_many(self) -> None:
-        """Hundreds of tests leave no thread and no descriptor."""
-        self.on_threads(threaded.Late, "test_runs")
-        gc.collect()  # of tests before this one
-        threads, descriptors = threading.active_count(), len(os.listdir("/proc/self/fd"))
-        for _ in range(MANY):
-            self.passes(threaded.Late, "test_runs")
-        gc.collect()
-        self.assertEqual(threading.active_count(), threads)
-        self.assertEqual(len(os.listdir("/proc/self/fd")), descriptors)
-
-
-class SameBodiesTest(ThreadRows):
-    """One body on threads, with torch's threaded group and with gloo, and on processes."""
-
-    def test_collectives(self) -> None:
-        """Collectives give the same, known results in each mode."""
-        for method in ("test_sums", "test_gathers", "test_moves"):
-            for case, ranks in (
-                (threaded.CollectivesOnThreads, ""),
-                (threaded.OnGloo, "threads"),
-                (threaded.OnGloo, "fresh"),
-            ):
-                with self.subTest(method=method, case=case.__name__, ranks=ranks):
-                    self.passes(case, method, HARNESS_RANKS=ranks)
-
-    def test_refused_call(self) -> None:
-        """A refused call uses up no collective's number, and peers in another collective are no mismatch."""
-        played = self.on_threads(threaded.CollectivesOnThreads, "test_refused_call")
-        self.assertEqual(played.verdict, "pass", played.text)
-        for rank in (0, 1, 2):
-            noted = [str(c) for c in played.rank(rank).calls]
-            self.assertEqual(noted[1:], [f"broadcast #{n} of the default group" for n in (1, 2, 3)])
-
-    def test_fails_with_peers_in_gloo(self) -> None:
-        """Peers in gloo's barrier are woken after the grace by connections that close."""
-        played = self.on_threads(threaded.OnGloo, "test_fails", HARNESS_RANKS="threads", **IMPATIENT)
-        self.check(played, "FAIL", Status.FAILED, "rank 1 will not play", collateral=(0, 2))
-        self.assertNotIn("abandoned", played.text)
-
-    def test_announced_exit(self) -> None:
-        """special_return_code_checks works as for processes."""
-        for code, verdict in ((7, "pass"), (8, "ERROR")):
-            case = threaded.OnGloo("test_exits_as_announced")
-            fn = case.test_exits_as_announced.__wrapped__  # type: ignore[attr-defined]  # functools.wraps
-            result = unittest.TestResult()
-            with (
-                mock.patch.dict(os.environ, {"HARNESS_RANKS": "threads"}),
-                mock.patch.object(case, "setUp", _announcing(case, fn, code)),
-            ):
-                case.run(result)
-            self.assertEqual(read_verdict(result)[0], verdict, result.errors)
-
-    def test_own_class(self) -> None:
-        """A rank's class is its own, under the same name."""
-        self.passes(threaded.OnGloo, "test_own_class", HARNESS_RANKS="threads")
-
-
-class CompiledTest(unittest.TestCase):
-    """Dynamo traces the collective and its wait, and nothing of the harness around them.
-
-    This class does not check for leftovers, because the compiler keeps groups and a thread.
-    """
-
-    def setUp(self) -> None:
-        self.addCleanup(reset_compiler)
-
-    def test_compiled_collectives(self) -> None:
-        """Compiled collectives work on torch's threaded group and on gloo."""
-        for method in ("test_one_graph", "test_between_graphs"):
-            for case in (threaded.CollectivesOnThreads, threaded.OnGloo):
-                environ = {"HARNESS_RANKS": "threads", "HARNESS_TIMEOUT": PATIENT["HARNESS_TIMEOUT"]}
-                with self.subTest(method=method, case=case.__name__), mock.patch.dict(os.environ, environ):
-                    result = unittest.TestResult()
-                    case(method).run(result)
-                    verdict, texts = read_verdict(result)
-                    self.assertEqual(verdict, "pass", texts)
 
 
 class DecoratorTest(unittest.TestCase):
@@ -411,28 +270,6 @@ class DecoratorTest(unittest.TestCase):
         _, verdict, text = self.play("test_times_out")
         self.assertEqual(verdict, "ERROR", text)
         self.assertIn("cause: rank 1", text)
-
-
-def _announcing(case: Any, fn: Any, code: int) -> Any:
-    real = case.setUp
-
-    def set_up() -> None:
-        real()
-        case.special_return_code_checks = {fn: code}
-
-    return set_up
-
-
-def _settings() -> tuple[Any, ...]:
-    return (
-        dict(os.environ),
-        os.getcwd(),
-        torch.get_default_dtype(),
-        torch.are_deterministic_algorithms_enabled(),
-        torch.is_grad_enabled(),
-        list(warnings.filters),
-        dist.distributed_c10d._world,
-    )
 
 
 if __name__ == "__main__":

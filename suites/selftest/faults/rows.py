@@ -8,10 +8,10 @@ import unittest
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 from unittest import mock
 
-from harness import MultiProcessTestCase, RankOutcome, Status, TestOutcome
+from harness import MultiProcessTestCase, MultiThreadedTestCase, RankOutcome, Status, TestOutcome
 from suites.selftest.faults.clean import CleanTestCase
 from suites.selftest.faults.forked_interpreters import forked_interpreters
 
@@ -30,6 +30,9 @@ PATIENT = {
 # For tests with ranks that never come back, once all of them have come to where they wait.
 IMPATIENT = {"HARNESS_GRACE": "0.3", "HARNESS_SKIP_GRACE": "0.3"}
 
+# A case whose ranks are processes, or threads.
+RankCase: TypeAlias = MultiProcessTestCase | MultiThreadedTestCase
+
 
 @dataclass(frozen=True, slots=True)
 class Played:
@@ -41,7 +44,7 @@ class Played:
 
     verdict: str
     texts: tuple[str, ...]
-    case: MultiProcessTestCase
+    case: RankCase
     result: unittest.TestResult
     warnings: tuple[warnings.WarningMessage, ...] = field(default=())
 
@@ -67,7 +70,7 @@ class FaultRows(CleanTestCase):
 
     launcher = ""
 
-    def play(self, case: type[MultiProcessTestCase], method: str, **environ: str) -> Played:
+    def play(self, case: type[RankCase], method: str, **environ: str) -> Played:
         """Runs one test of a faulty case in this process, with ``environ`` added to the environment."""
         instance = case(method)
         result = unittest.TestResult()
@@ -77,6 +80,13 @@ class FaultRows(CleanTestCase):
             instance.run(result)
         verdict, texts = read_verdict(result)
         return Played(verdict, texts, instance, result, tuple(caught))
+
+    def passes(self, case: type[RankCase], method: str, **environ: str) -> Played:
+        """Plays a test that has to pass on every rank."""
+        played = self.play(case, method, **environ)
+        self.assertEqual(played.verdict, "pass", played.text)
+        self.assertTrue(all(o.status is Status.PASSED for o in played.outcome.ranks))
+        return played
 
     def check(
         self,

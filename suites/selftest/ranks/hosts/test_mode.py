@@ -10,7 +10,7 @@ import importlib
 import sys
 import unittest
 
-from harness import MultiProcessTestCase, Status
+from harness import Status
 from harness.ranks.processes.pool import retire_pool
 from suites.selftest.cases import (
     test_multiprocess_ends,
@@ -20,7 +20,7 @@ from suites.selftest.cases import (
     test_multiprocess_verdicts,
 )
 from suites.selftest.faults import hosts, verdicts
-from suites.selftest.faults.rows import FaultRows, Played
+from suites.selftest.faults.rows import FaultRows, Played, RankCase
 from suites.selftest.hosts.loopback import Loopback
 
 _undo = contextlib.ExitStack()
@@ -42,7 +42,7 @@ def tearDownModule() -> None:
 class OnHosts(FaultRows):
     """Runs the faulty tests with each rank on another host."""
 
-    def play(self, case: type[MultiProcessTestCase], method: str, **environ: str) -> Played:
+    def play(self, case: type[RankCase], method: str, **environ: str) -> Played:
         """Runs one test of a faulty case, as ``FaultRows`` does, over the hosts."""
         where = {**_loopback[0].environ, "HARNESS_PLACEMENT": "spread"}
         return super().play(case, method, **{**where, **environ})
