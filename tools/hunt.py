@@ -3,6 +3,7 @@
     python tools/hunt.py --minutes 60
     python tools/hunt.py --minutes 600 --fuzzer compile --fuzzer aot --jobs 4 --dir ~/hunt --shard 1/3
     python tools/hunt.py --minutes 60 --python ~/torch-2.12/bin/python
+    python tools/hunt.py --minutes 60 --fuzzer views --near
     python tools/hunt.py --report ~/bugs
 
 Each fuzzer draws programs from fresh seeds; they run on ranks of the harness, so that a crash or a hang
@@ -24,7 +25,7 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -33,7 +34,7 @@ if __package__ in (None, ""):  # started by its path: the tree is not on sys.pat
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from harness.errors import UsageError
-from harness.fuzzing.hunted import FUZZERS
+from harness.fuzzing.hunted import FUZZERS, Hunted, hunted
 from harness.fuzzing.signature import Failure
 from harness.system.posix import die_with_parent
 from suites.bugs import book
@@ -73,19 +74,28 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def hunt(options: argparse.Namespace) -> int:
     """Runs the hunt, prints what it found, and returns the exit code."""
+    if options.near:
+        _check_near(options.fuzzers or FUZZERS)
     directory: Path = options.dir
     directory.mkdir(parents=True, exist_ok=True)
     until_s = time.time() + 60 * options.minutes
     pythons = releases_of([sys.executable, *options.pythons])
     seeds = _seeds(directory, options)
     print(f"hunting for {options.minutes:g} minutes in {directory}; torch {', '.join(pythons)}", flush=True)
-    _run(options.jobs, until_s, directory, pythons, seeds)
+    _run(options.jobs, until_s, directory, pythons, seeds, near=options.near)
     records = journal.read(directory)
     new = summary(records)
     print(*new.lines, sep="\n")
     for name, script in new.scripts.items():
         (directory / name).write_text(script, encoding="utf-8")
     return 1 if new.scripts else 0
+
+
+def _check_near(fuzzers: Iterable[str]) -> None:
+    """UsageError for a fuzzer that cannot change a program."""
+    fixed = sorted({name for name in fuzzers if type(hunted(name)).changed is Hunted.changed})
+    if fixed:
+        raise UsageError(f"--near is not for {', '.join(fixed)}, which draw each program anew: name --fuzzer")
 
 
 def _seeds(directory: Path, options: argparse.Namespace) -> Iterator[tuple[str, int]]:
@@ -104,7 +114,13 @@ def _seeds(directory: Path, options: argparse.Namespace) -> Iterator[tuple[str, 
 
 
 def _run(
-    jobs: int, until_s: float, directory: Path, pythons: dict[str, str], seeds: Iterator[tuple[str, int]]
+    jobs: int,
+    until_s: float,
+    directory: Path,
+    pythons: dict[str, str],
+    seeds: Iterator[tuple[str, int]],
+    *,
+    near: bool,
 ) -> None:
     """Runs seeds, ``jobs`` side by side, until the time is over; a worker that dies costs its seed."""
     while time.time() < until_s:
@@ -114,7 +130,7 @@ def _run(
                 while time.time() < until_s:
                     while len(running) < jobs:
                         fuzzer, seed = next(seeds)
-                        task = Task(fuzzer, seed, until_s, directory, pythons, _seen(directory))
+                        task = Task(fuzzer, seed, until_s, directory, pythons, _seen(directory), near)
                         running[pool.submit(run, task)] = (fuzzer, seed)
                     for future in wait(running, ENDING_S, FIRST_COMPLETED).done:
                         _ended(future, *running.pop(future), directory)
@@ -173,6 +189,8 @@ def _parser() -> argparse.ArgumentParser:
         help="programs side by side (default and `auto`: one for each processor)")  # fmt: skip
     add("--shard", metavar="I/N", type=_shard, default=(1, 1), help="the seeds of shard I of N (from 1)")
     add("--seed", metavar="S", type=int, help="what the seeds begin with (default: another one each time)")
+    add("--near", action="store_true",
+        help="most programs are small changes of those that failed; for the fuzzer `views`")  # fmt: skip
     add("--python", metavar="PATH", dest="pythons", action="append", default=[],
         help="an interpreter with another torch, in which finds are tried too; repeatable")  # fmt: skip
     add("--dir", metavar="DIR", type=Path, default=Path("hunt"),

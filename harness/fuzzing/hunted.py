@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import random
 import re
 import sys
 import types
@@ -43,6 +44,7 @@ FUZZERS: dict[str, str] = {
     "fsdp1": "harness.fuzzing.fsdp1.hunted:Fsdp1Programs",
     "steps": "harness.fuzzing.steps.hunted:StepPrograms",
     "stores": "harness.fuzzing.stores.hunted:StorePrograms",
+    "views": "harness.fuzzing.views:ViewPrograms",
 }
 
 
@@ -89,6 +91,10 @@ class Hunted(ABC, Generic[P]):
     @abstractmethod
     def simpler(self, program: P) -> Iterator[P]:
         """Programs that are simpler by one change, the simplest first. No change undoes another."""
+
+    def changed(self, program: P, choice: random.Random) -> P:
+        """A program that differs from ``program`` a little; UsageError where the fuzzer makes none."""
+        raise UsageError(f"fuzzer {self.name} draws each program anew")
 
     def world_size(self, program: P) -> int:
         """How many ranks the program runs on."""

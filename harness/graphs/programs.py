@@ -165,15 +165,15 @@ class ViewProgram:
 
         Hypothesis would shrink by drawing new programs, which takes many times as many attempts.
         """
-        smallest, candidates = self, list(self._smaller())
+        smallest, candidates = self, list(self.smaller())
         while candidates and attempts:
             attempts -= 1
             candidate = candidates.pop(0)
             if candidate.runs_in_eager() and fails(candidate):
-                smallest, candidates = candidate, list(candidate._smaller())
+                smallest, candidates = candidate, list(candidate.smaller())
         return smallest
 
-    def _smaller(self) -> Iterator[ViewProgram]:
+    def smaller(self) -> Iterator[ViewProgram]:
         """The programs with one line or one output less; the last line is left out first."""
         for index in reversed(range(len(self.body))):
             yield replace(self, body=_without(self.body, index))

@@ -20,8 +20,8 @@ from harness import (  # noqa: F401  (unittest calls load_tests)
     parametrize,
     run_tests,
 )
-from harness.fuzzing.compiled import renamed
-from harness.fuzzing.signature import Failure, Kind, Signature, of_exception, plain
+from harness.fuzzing.signature import Signature, of_exception
+from harness.fuzzing.views import DRAWS, ViewPrograms, structure, told
 from harness.graphs import MismatchError, view_programs
 from harness.hypothesis_examples import bounded
 from suites.aot.base import AotTestCase
@@ -31,25 +31,9 @@ from suites.bugs.book import known
 MOST = 0.6
 
 
-def failure_of(error):
-    """How a program failed; of a difference all that it says is told, in place of its headline."""
-    if isinstance(error, MismatchError):
-        return Failure(Kind.WRONG, plain("; ".join(map(str, error.differences))))
-    return of_exception(error)
-
-
 def signature_of(program, error, options):
-    """What the book is asked about: the failure, the statements, the arguments, the options.
-
-    Beside the options stand written arguments of which eager has no backward.
-    """
-    body = f"{'; '.join(program.body)}; return {', '.join(program.outputs)}"
-    arguments = ", ".join(program.arguments)
-    said = [f"{name}={value}" for name, value in options.items() if name != "front_end"]
-    lost = program.without_backward()
-    said += [f"no backward in eager through {' and '.join(lost)}"] if lost else []
-    structure = f"{renamed(body)} | {renamed(arguments)} | {', '.join(said)}"
-    return str(Signature("views", failure_of(error), structure))
+    """What the book is asked about."""
+    return str(Signature(ViewPrograms.name, of_exception(told(error)), structure(program, options)))
 
 
 @instantiate_parametrized_tests
@@ -93,7 +77,7 @@ class ViewProgramsTest(AotTestCase):
         """Arguments that share nothing, whose data, sizes and strides are written to."""
 
         @bounded(20, phases=[Phase.generate])
-        @given(view_programs(shared=False, no_grad=False))
+        @given(view_programs(**DRAWS["private"]))
         def check(program):
             self.check(program, dynamic=dynamic)
 
@@ -105,7 +89,7 @@ class ViewProgramsTest(AotTestCase):
         """Some statements are under no_grad; the writes stay in the graph."""
 
         @bounded(20, phases=[Phase.generate])
-        @given(view_programs(shared=False))
+        @given(view_programs(**DRAWS["no_grad"]))
         def check(program):
             self.check(program, dynamic=dynamic, keep_input_mutations=True)
 
@@ -117,7 +101,7 @@ class ViewProgramsTest(AotTestCase):
         """Arguments that are views of each other, or the same, and keep their sizes."""
 
         @bounded(25, phases=[Phase.generate])
-        @given(view_programs(metadata=False, no_grad=False))
+        @given(view_programs(**DRAWS["shared"]))
         def check(program):
             self.check(program, dynamic=dynamic)
 

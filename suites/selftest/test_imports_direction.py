@@ -133,7 +133,7 @@ TABLE = (
         (
             *(*LOW, "test case", "requirements", "targets", "ranks.modes", "ranks.local", "cases"),
             *("communication.reference", "communication.element_types"),
-            "graphs",  # traced train steps are fuzzed
+            "graphs",  # traced train steps and functions of views are fuzzed
         ),
     ),
     # Of ranks what it changes: how a result is judged, and which module a rank imports. As pytest and the

@@ -36,7 +36,8 @@ class Find:
 
     ``entry``: the bug of the book that it is. ``releases``: how the script fails in a fresh process, by the
     release of torch, "" where it passes; empty where it did not run (a known bug, a find that is not shrunk).
-    ``schedules``: how it fails on ranks, by their delays, "" where it passes.
+    ``schedules``: how it fails on ranks, by their delays, "" where it passes. ``program``: what failed,
+    before it was shrunk, as its fuzzer encodes it; None in the journals of older hunts.
     """
 
     signature: Signature
@@ -47,6 +48,7 @@ class Find:
     entry: str | None
     releases: dict[str, str]
     schedules: dict[str, str] = field(default_factory=dict)
+    program: Any = None
 
     @property
     def confirmed(self) -> bool:

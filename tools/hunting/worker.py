@@ -6,7 +6,7 @@ import itertools
 import random
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from harness.outcomes import Status
 from suites.bugs import book
 from tools.hunting import journal, schedules
 from tools.hunting.journal import Batch, Find
+from tools.hunting.near import Failed, failed_before, near
 
 # How many programs of a seed are run at most, so that all fuzzers get their turns.
 PROGRAMS = 100
@@ -34,7 +35,10 @@ ONE_IN = 6
 
 @dataclass(slots=True)
 class Task:
-    """A seed to run until a moment on the wall clock; ``seen`` counts the finds so far by their failure."""
+    """A seed to run until a moment on the wall clock; ``seen`` counts the finds so far by their failure.
+
+    ``near``: whether most programs are changes of those that failed, all of which are shrunk then.
+    """
 
     fuzzer: str
     seed: int
@@ -42,6 +46,7 @@ class Task:
     directory: Path
     pythons: Mapping[str, str]
     seen: Counter[Failure] = field(default_factory=Counter)
+    near: bool = False
 
 
 def run(task: Task) -> Batch:
@@ -53,8 +58,9 @@ def run(task: Task) -> Batch:
 
     fuzzer, began_s = hunted(task.fuzzer), time.monotonic()
     ran = rejected = failed = 0
+    failing = failed_before(fuzzer, task.directory) if task.near else Failed()
     with quiet_environment():
-        for number, program in enumerate(itertools.islice(fuzzer.drawn(task.seed), PROGRAMS)):
+        for number, program in enumerate(_programs(task, fuzzer, failing)):
             if time.time() > task.until_s:
                 break
             chaos = schedules.delays_of(task.seed, number, fuzzer.world_size(program))
@@ -67,10 +73,20 @@ def run(task: Task) -> Batch:
             if failure is not None:
                 failed += 1
                 task.seen[failure] += 1
-                journal.append(task.directory, _found(task, fuzzer, number, program, failure, chaos))
+                find = _found(task, fuzzer, number, program, failure, chaos)
+                failing.add(find, program)
+                journal.append(task.directory, find)
     batch = Batch(task.fuzzer, task.seed, ran, rejected, failed, time.monotonic() - began_s)
     journal.append(task.directory, batch)
     return batch
+
+
+def _programs(task: Task, fuzzer: Hunted[Any], failing: Failed) -> Iterator[Any]:
+    """Those of the seed, or with ``near`` some of them among changes of what failed."""
+    drawn = iter(fuzzer.drawn(task.seed))
+    if task.near:
+        drawn = near(fuzzer, drawn, failing, random.Random(f"{task.seed}/near"))
+    return itertools.islice(drawn, PROGRAMS)
 
 
 def _failure_of(fuzzer: Hunted[Any], program: Any, chaos: int | None) -> Failure | None:
@@ -98,13 +114,15 @@ def _found(
     task: Task, fuzzer: Hunted[Any], number: int, program: Any, failure: Failure, chaos: int | None
 ) -> Find:
     count = task.seen[failure]
-    shrink = count <= ALL_UP_TO or random.Random(f"{task.seed}/{number}").randrange(ONE_IN) == 0
+    encoded = fuzzer.to_json(program)
+    shrink = task.near or count <= ALL_UP_TO or random.Random(f"{task.seed}/{number}").randrange(ONE_IN) == 0
     if shrink:
         program = smallest(fuzzer, program, failure, chaos)
     signature = Signature(fuzzer.name, failure, fuzzer.structure(program))
     entry = book.known(str(signature))
     script = fuzzer.script(program)
-    find = Find(signature, task.seed, number, shrink, script, None if entry is None else entry.name, {})
+    name = None if entry is None else entry.name
+    find = Find(signature, task.seed, number, shrink, script, name, {}, program=encoded)
     if entry is not None or not shrink:
         return find
     releases = confirmed(script, fuzzer.timeout_s, task.pythons)

@@ -19,7 +19,7 @@ PLACE = Place(0, 1, None)
 # Programs of each fuzzer that are looked at.
 COUNT = 20
 # Fuzzers of this project's own code, whose scripts import it.
-OF_OWN_CODE = ("steps",)
+OF_OWN_CODE = ("steps", "views")
 
 
 class Sums(Hunted[tuple[int, int]]):
