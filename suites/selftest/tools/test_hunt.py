@@ -62,6 +62,11 @@ class CommandTest(unittest.TestCase):
                     hunt.main(words)
                 self.assertEqual(caught.exception.code, 2)
 
+    def test_near_is_for_fuzzers_that_change_programs(self) -> None:
+        with tempfile.TemporaryDirectory() as name, contextlib.redirect_stderr(io.StringIO()) as said:
+            self.assertEqual(hunt.main(["--near", "--fuzzer", "stores", "--dir", name]), 2)
+        self.assertIn("--near is not for stores", said.getvalue())
+
     def test_report(self) -> None:
         with tempfile.TemporaryDirectory() as name, contextlib.redirect_stdout(io.StringIO()) as said:
             self.assertEqual(hunt.main(["--report", name]), 0)

@@ -46,6 +46,21 @@ class RunTest(unittest.TestCase):
         assert isinstance(find, Find)
         self.assertEqual((find.shrunk, find.releases), (False, {}))
 
+    def test_near(self) -> None:
+        """What failed is noted as it was, and is changed; each find is shrunk."""
+        with tempfile.TemporaryDirectory() as name, mock.patch.object(worker, "PROGRAMS", 8):
+            task = Task("odd sums", 5, time.time() + 600, Path(name), HERE, near=True)
+            task.seen[WRONG] = ALL_UP_TO
+            with mock.patch.object(worker, "ONE_IN", 1 << 60):
+                run(task)
+                *finds, _ = journal.read(Path(name))
+        first, *others = (find.program for find in finds if isinstance(find, Find))
+        self.assertEqual(first, [5, 13, 2])
+        self.assertTrue(others)
+        for program in others:
+            self.assertEqual(program[:2], [5, 13])
+        self.assertTrue(all(find.shrunk for find in finds if isinstance(find, Find)))
+
     def test_programs_of_a_seed(self) -> None:
         """A seed has programs without end, perhaps; other fuzzers get their turn."""
         with mock.patch.object(worker, "PROGRAMS", 1):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 
 from harness.fuzzing.hunted import Hunted, Place, Rejected
@@ -24,6 +25,10 @@ class OddSums(Hunted[tuple[int, ...]]):
     def simpler(self, program: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
         """A number less."""
         yield from (program[:index] + program[index + 1 :] for index in range(len(program)))
+
+    def changed(self, program: tuple[int, ...], choice: random.Random) -> tuple[int, ...]:
+        """Another last number, from which nothing is missing."""
+        return (*program[:-1], choice.randrange(20, 30))
 
     def run(self, program: tuple[int, ...], place: Place) -> None:
         """The script, but for what says nothing."""
