@@ -29,9 +29,8 @@ CASE = ViewCase(PROGRAM, "private", dynamic=False)
 
 class DrawnTest(unittest.TestCase):
     def test_seeds_have_all_draws(self) -> None:
-        found = {
-            (case.draw, case.dynamic) for seed in range(30) for case in [next(ViewPrograms().drawn(seed))]
-        }
+        first = [next(ViewPrograms().drawn(seed)) for seed in range(30)]
+        found = {(case.draw, case.dynamic) for case in first}
         self.assertEqual(found, {(draw, dynamic) for draw in DRAWS for dynamic in (False, True)})
 
     def test_changed_ones_run_in_eager(self) -> None:
@@ -56,9 +55,9 @@ class RunTest(unittest.TestCase):
         """What is said of each output counts, and no number of a headline."""
         error = PROGRAM.failure(backend=loses_sines)
         assert isinstance(error, MismatchError)
-        with mock.patch.object(ViewProgram, "failure", lambda self, **options: error):
-            with self.assertRaises(AssertionError) as caught:
-                ViewPrograms().run(CASE, PLACE)
+        failing = mock.patch.object(ViewProgram, "failure", lambda self, **options: error)
+        with failing, self.assertRaises(AssertionError) as caught:
+            ViewPrograms().run(CASE, PLACE)
         failure = of_exception(caught.exception)
         self.assertEqual(failure.kind, Kind.WRONG)
         self.assertRegex(failure.text, r"^output #: values differ: at \[#, #\] # compiled, # in eager")
@@ -78,8 +77,8 @@ class StructureTest(unittest.TestCase):
 
     def test_a_backward_that_eager_lacks_is_told(self) -> None:
         setup = (PROGRAM.setup[0] + ".requires_grad_()", "y0 = x0 * 1")
-        lost = replace(PROGRAM, setup=setup, body=("a.sin_()", "t1 = a * a", "a.mul_(2)"))
-        text = views.structure(replace(lost, body=("t1 = a.sin_()", "t2 = a.mul_(a)")), {"dynamic": False})
+        lost = replace(PROGRAM, setup=setup, body=("t1 = a.sin_()", "t2 = a.mul_(a)"))
+        text = views.structure(lost, {"dynamic": False})
         self.assertTrue(text.endswith("dynamic=False, no backward in eager through a"), text)
 
 

@@ -1,4 +1,4 @@
-"""Tests the programs that are made of others: near them, each kind of change among them, and still allowed."""
+"""Tests the programs that are made of others: near them, each kind of change among them, and allowed."""
 
 from __future__ import annotations
 

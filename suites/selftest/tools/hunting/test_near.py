@@ -1,4 +1,4 @@
-"""Tests that most programs are changes of those that failed, of each bug as many, and which a journal gives."""
+"""Tests that most programs are changes of those that failed, as many of each bug."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ from tools.hunting import journal
 from tools.hunting.journal import Find
 from tools.hunting.near import FRESH, Failed, failed_before, near
 
-FIND = Find(
-    Signature("odd sums", Failure(Kind.WRONG, "sum #"), ""), 1, 0, True, "", "often", {}, program=[13, 2]
-)
+SIGNATURE = Signature("odd sums", Failure(Kind.WRONG, "sum #"), "")
+FIND = Find(SIGNATURE, 1, 0, True, "", "often", {}, program=[13, 2])
 COUNT = 400
 
 
@@ -52,7 +51,7 @@ class FailedBeforeTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as name:
             directory = Path(name)
             self.assertFalse(failed_before(OddSums(), directory))
-            other = Signature("another", FIND.signature.failure, "")
+            other = Signature("another", SIGNATURE.failure, "")
             for find in (FIND, replace(FIND, program=None), replace(FIND, signature=other, program=[1])):
                 journal.append(directory, find)
             failed = failed_before(OddSums(), directory)
