@@ -13,20 +13,24 @@ and ``Passed`` are packed binary, because the cost of a test on pooled ranks dep
 
 from __future__ import annotations
 
-import base64
 import dataclasses
-import functools
 import itertools
 import json
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from harness.communication_call import call_from_json, to_json
 from harness.errors import ProtocolError
-from harness.field_checks import LARGEST_S, checked
-from harness.outcomes import ErrorInfo, RankOutcome, Status, SubtestOutcome
+from harness.field_checks import LARGEST_S
+from harness.outcome_json import (
+    outcome_from_json,
+    outcome_to_json,
+    plain_fields,
+    subtest_from_json,
+    subtest_to_json,
+)
+from harness.outcomes import RankOutcome, Status, SubtestOutcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +268,7 @@ def encode(message: Message, **changes: Any) -> bytes:
         method, file = message.method.encode(*_TEXT), message.file_name.encode(*_TEXT)
         sizes = _AGAIN.pack(_AGAIN_MARK, len(method), len(file))
         return sizes + method + file + message.current_test.encode(*_TEXT)
-    value = _to_json(message) if kind in _RICH else _fields(message)
+    value = _to_json(message) if kind in _RICH else plain_fields(message)
     return json.dumps({"kind": kind.__name__, **value, **changes}).encode()
 
 
@@ -307,6 +311,8 @@ def expect(frame: bytes | None, kind: type[M]) -> M:
     return message
 
 
+_LAUNCH_DEFAULTS = {f.name: f.default for f in dataclasses.fields(Launch)}
+
 # The messages with a field that is not a JSON value, or that is left out at its default.
 _RICH = frozenset({Launch, SubtestFailed, Report, Lost, Assignment})
 
@@ -317,105 +323,22 @@ def _to_json(message: Any) -> dict[str, Any]:
     if isinstance(message, Report):
         return {"outcome": outcome_to_json(message.outcome), "turn": message.turn}
     if isinstance(message, SubtestFailed):
-        return {"rank": message.rank, "subtest": _subtest_to_json(message.subtest), "turn": message.turn}
+        return {"rank": message.rank, "subtest": subtest_to_json(message.subtest), "turn": message.turn}
     if isinstance(message, Assignment):
-        return {**_fields(message), "launch": _to_json(message.launch)}
+        return {**plain_fields(message), "launch": _to_json(message.launch)}
     if isinstance(message, Launch):
-        told = {n: v for n, v in _fields(message).items() if v != _LAUNCH_DEFAULTS[n]}
-        return {**told, "module": _fields(message.module)}
-    return _fields(message)
+        told = {n: v for n, v in plain_fields(message).items() if v != _LAUNCH_DEFAULTS[n]}
+        return {**told, "module": plain_fields(message.module)}
+    return plain_fields(message)
 
 
 def _from_json(kind: type, value: dict[str, Any]) -> Any:
     if kind is Lost:
         return Lost(outcome_from_json(value["outcome"]))
     if kind is SubtestFailed:
-        value["subtest"] = _subtest_from_json(value["subtest"])
+        value["subtest"] = subtest_from_json(value["subtest"])
     if kind is Assignment:
         value["launch"] = _from_json(Launch, value["launch"])
     if kind is Launch:
         value["module"] = ModuleRef(**value["module"])
     return kind(**value)
-
-
-def _fields(message: Any) -> dict[str, Any]:
-    return {name: getattr(message, name) for name in _names(message.__class__)}
-
-
-@functools.cache
-def _names(kind: type[Any]) -> tuple[str, ...]:
-    return tuple(f.name for f in dataclasses.fields(kind))
-
-
-def outcome_to_json(outcome: RankOutcome) -> dict[str, Any]:
-    """A rank's outcome as JSON-able values; lossless with ``outcome_from_json``. Defaults are left out."""
-    value = {n: v for n, v in _fields(outcome).items() if v != _OUTCOME_DEFAULTS[n]}
-    value["status"] = outcome.status.value
-    if outcome.error is not None:
-        value["error"] = _error_to_json(outcome.error)
-    if outcome.subtests:
-        value["subtests"] = [_subtest_to_json(s) for s in outcome.subtests]
-    if outcome.calls:
-        value["calls"] = [to_json(call) for call in outcome.calls]
-    return value
-
-
-_LAUNCH_DEFAULTS = {f.name: f.default for f in dataclasses.fields(Launch)}
-_OUTCOME_DEFAULTS = {f.name: f.default for f in dataclasses.fields(RankOutcome)}
-
-
-def outcome_from_json(value: dict[str, Any], **known: Any) -> RankOutcome:
-    """The outcome of JSON values, in which ``known`` fields override the values.
-
-    KeyError, TypeError or ValueError where the values are not an outcome.
-    """
-    rich = {name: read(value[name]) for name, read in _RICH_FIELDS.items() if name in value}
-    return RankOutcome(**{**checked(RankOutcome, value), **rich, **known})
-
-
-def _error_to_json(error: ErrorInfo | None) -> dict[str, Any] | None:
-    if error is None:
-        return None
-    pickled = base64.b64encode(error.pickled).decode() if error.pickled is not None else None
-    return {**_fields(error), "pickled": pickled}
-
-
-def _error_from_json(value: dict[str, Any] | None) -> ErrorInfo | None:
-    if value is None:
-        return None
-    pickled = base64.b64decode(value["pickled"]) if value["pickled"] is not None else None
-    return ErrorInfo(**{**checked(ErrorInfo, value), "pickled": pickled})
-
-
-def _subtest_to_json(subtest: SubtestOutcome) -> dict[str, Any]:
-    return {**_fields(subtest), "status": subtest.status.value, "error": _error_to_json(subtest.error)}
-
-
-# How a sub-test may end. A rank that dies or hangs in one says nothing of it.
-_SUBTEST_ENDS = {s.value: s for s in (Status.PASSED, Status.SKIPPED, Status.FAILED, Status.ERROR)}
-
-
-def _subtest_from_json(value: dict[str, Any]) -> SubtestOutcome:
-    rich = {
-        "params": tuple((name, shown) for name, shown in map(_texts, value["params"])),
-        "status": _SUBTEST_ENDS[value["status"]],
-        "error": _error_from_json(value["error"]),
-    }
-    return SubtestOutcome(**{**checked(SubtestOutcome, value), **rich})
-
-
-def _texts(values: Any) -> tuple[str, ...]:
-    if type(values) is not list or any(type(value) is not str for value in values):
-        raise TypeError("no list of texts")
-    return tuple(values)
-
-
-_RICH_FIELDS: dict[str, Callable[[Any], Any]] = {
-    "status": Status,
-    "error": _error_from_json,
-    "subtests": lambda values: tuple(_subtest_from_json(s) for s in values),
-    "calls": lambda values: tuple(map(call_from_json, values)),
-    "accepted": tuple,
-    "left": _texts,
-    "warned": _texts,
-}
