@@ -8,6 +8,7 @@ signature are those of torch's own parametrization, so decorators of both stack 
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, TypeVar
@@ -225,11 +226,15 @@ def _add(cls: type, variant: Variant) -> None:
 
 
 def _bound_to(test: Test, params: Params, cls: type, name: str) -> Test:
-    @functools.wraps(test)
-    def instantiated(self: Any) -> Any:
+    def called(self: Any) -> Any:
         __tracebackhide__ = True
         return test(self, **params)
 
+    async def awaited(self: Any) -> Any:
+        return await test(self, **params)
+
+    # A coroutine function stays one, for those who have to know before they call it.
+    instantiated = functools.wraps(test)(awaited if inspect.iscoroutinefunction(test) else called)
     instantiated.__name__ = name
     instantiated.__qualname__ = f"{cls.__qualname__}.{name}"
     instantiated.__module__ = cls.__module__

@@ -1,4 +1,4 @@
-"""``WatchedMethod``: knows whether a test's method was called and whether its body ran to its end.
+"""Whether a test's method can run on ranks, and ``WatchedMethod``: whether its body ran to its end.
 
 unittest calls a test passed if nothing was raised. It does so too for an ``async def``, whose body only runs
 where somebody awaits it, and for a method that it never called, after an earlier test has patched unittest.
@@ -13,7 +13,7 @@ import unittest
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from harness.errors import MethodNotRun
+from harness.errors import MethodNotRun, UsageError
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
@@ -26,11 +26,34 @@ _DEFERRED: dict[type, tuple[str, str]] = {
 }
 
 
-_MUST_BE_ORDINARY = (
-    "its body did not run: a test method has to be an ordinary function, without async and yield (it may "
-    "call asyncio.run)"
+_ORDINARY = "has to be an ordinary function, without async and yield (it may call asyncio.run)"
+_MUST_BE_ORDINARY = f"its body did not run: a test method {_ORDINARY}"
+_NO_EVENT_LOOP = (
+    "an IsolatedAsyncioTestCase cannot run on ranks, because its event loop is that of the process which "
+    "starts the test: leave that base out, and call asyncio.run in an ordinary test method"
 )
 _call_by_unittest = unittest.TestCase._callTestMethod  # type: ignore[attr-defined]  # typeshed leaves it out
+
+
+def require_ordinary(method: Callable[..., Any] | None, case: unittest.TestCase | None = None) -> None:
+    """UsageError, in one line, for a test's method that no rank would run, or for a case with an event loop.
+
+    Decorators that call such a method in a function of their own are not looked through, since they may await
+    it: what these return is seen by ``WatchedMethod``, in the ranks.
+    """
+    __tracebackhide__ = True
+    if case is not None and has_event_loop(case):
+        raise UsageError(_NO_EVENT_LOOP)
+    if is_deferred(method):
+        name = getattr(method, "__name__", method)
+        kind = "has a yield" if inspect.isgeneratorfunction(method) else "is an async def"
+        raise UsageError(f"{name} {kind}, and a test on ranks {_ORDINARY}")
+
+
+def is_deferred(method: object) -> bool:
+    """Whether calling the method runs nothing of its body, because it has ``async`` or ``yield``."""
+    kinds = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
+    return any(kind(method) for kind in kinds)
 
 
 def warning_of_pass(case: unittest.TestCase) -> str | None:
@@ -41,8 +64,7 @@ def warning_of_pass(case: unittest.TestCase) -> str | None:
     method = getattr(case, getattr(case, "_testMethodName", ""), None)
     if getattr(type(case), "_callTestMethod", None) is not _call_by_unittest:
         return None
-    kinds = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
-    return f"passed, but {_MUST_BE_ORDINARY}" if any(kind(method) for kind in kinds) else None
+    return f"passed, but {_MUST_BE_ORDINARY}" if is_deferred(method) else None
 
 
 def ways_to_methods() -> dict[str, object]:

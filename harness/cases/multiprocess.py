@@ -40,6 +40,7 @@ from harness.settings import EnvVar, Settings
 from harness.system.scratch import remove, scratch
 from harness.targets import accelerators
 from harness.testcase import TestCase
+from harness.watched_method import require_ordinary
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
@@ -154,10 +155,15 @@ class RankOrchestration(RankRequest):
         return types.MethodType(method, self)
 
     def _spawn_processes(self) -> None:
-        """Starts the ranks; SkipTest where the test's requirements are not met on this machine."""
+        """Starts the ranks; SkipTest where the test's requirements are not met on this machine.
+
+        UsageError for a method whose body no rank would run.
+        """
+        __tracebackhide__ = True
         reason = skip_reason(self) or accelerators.too_few(self)
         if reason is not None:
             raise unittest.SkipTest(reason)
+        require_ordinary(getattr(type(self), self._testMethodName, None), self)
         self._end_ranks()
         settings = environment.settings()
         self._start(chosen_mode(self.rank_modes, settings), settings)
@@ -288,7 +294,8 @@ class MultiProcessTestCase(RankOrchestration, TestCase):
       nothing else went wrong in a rank.
     * With ``failfast`` unittest ends a test at its first failed sub-test. Ranks go on, since one that left
       its peers in a collective would hang them.
-    * A coroutine or a generator function is an error, since nobody runs its body; unittest warns and passes.
+    * A coroutine or a generator function is an error before ranks start, since none would run its body;
+      unittest warns and passes.
     """
 
     def __init_subclass__(cls, **options: Any) -> None:

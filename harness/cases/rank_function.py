@@ -23,6 +23,7 @@ from harness.errors import LaunchError, UsageError
 from harness.protocol import ModuleRef
 from harness.ranks.processes import module_import
 from harness.requirements import Requirements, requirements_of
+from harness.watched_method import require_ordinary
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
@@ -65,10 +66,11 @@ class RankFunction(DistributedTestBase):
         fixtures of which each rank has one of its own: ``SUBTESTS``, ``MONKEYPATCH``. A bound method's
         instance in a rank gets copies of the attributes that this one has now. Ranks import the modules
         ``imported_before`` before the function's.
-        UsageError for a function that ranks cannot import.
+        UsageError for a function that ranks cannot import, and for one whose body no rank would run.
         """
         self = cls(_METHOD)
         plain = getattr(function, "__func__", function)
+        require_ordinary(plain)
         module_name, qualname = _place(function)
         if "<locals>" in qualname:
             raise UsageError(f"{name} is defined inside a function, where ranks cannot import it")
@@ -128,7 +130,7 @@ class RankFunction(DistributedTestBase):
     def test(self) -> Any:
         """Calls the function with its arguments, this rank's context and sub-tests; returns what it returns.
 
-        A coroutine that it returns, as an ``async def`` does, was not awaited and makes the test an error.
+        A coroutine that a decorated one returns was not awaited and makes the test an error.
         """
         target = self._target
         function = _find(ModuleRef(*target["module"]), target["qualname"], target["attributes"])

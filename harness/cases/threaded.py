@@ -43,6 +43,7 @@ from harness.requirements import get_required_world_size, requirements_of
 from harness.requirements import timeout as deadline
 from harness.settings import SUPERVISED, Settings
 from harness.testcase import TestCase
+from harness.watched_method import require_ordinary
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
@@ -223,6 +224,7 @@ def spawn_threads_and_init_comms(
         settings = environment.settings()
         own = requirements_of(type(self), self._testMethodName).timeout_s
         limit = settings.deadline_s(timeout, own)
+        require_ordinary(method, self)
         _run_on_threads(self, functools.partial(_call, method, args, kwargs), world_size, settings, limit)
 
     setattr(on_ranks, SUPERVISED, True)

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from unittest.case import _SubTest, _subtest_msg_sentinel  # type: ignore[attr-defined]  # not in typeshed
 
 from harness import pytest_outcomes
-from harness.errors import MethodNotRun, UsageError
+from harness.errors import MethodNotRun
 from harness.outcomes import (
     EXIT_ERROR,
     EXIT_SKIPPED,
@@ -30,7 +30,7 @@ from harness.ranks.exception_info import capture
 from harness.ranks.exit_rules import contradicts
 from harness.system import originals, posix
 from harness.tracebacks import show_users_frames
-from harness.watched_method import WatchedMethod, has_event_loop
+from harness.watched_method import WatchedMethod
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
@@ -245,8 +245,6 @@ def run_body(
     sub-test that fails, as it ends. KeyboardInterrupt propagates. A pass is one only if unittest says so and
     the method was seen to return. Builtins and standard functions are the original ones again afterwards.
     """
-    if has_event_loop(case):
-        return RankResult(Status.ERROR, capture(UsageError(_NO_EVENT_LOOP)))
     watched = WatchedMethod(case, getattr(case, case._testMethodName))
     setattr(case, case._testMethodName, watched.call)
     collector = _ResultCollector(case.failureException, getattr(case, "rank", None), subtest_failed)
@@ -258,12 +256,6 @@ def run_body(
         patches = originals.restore()
     result = _result(collector, watched)
     return replace(result, patches=patches) if patches else result
-
-
-_NO_EVENT_LOOP = (
-    "an IsolatedAsyncioTestCase cannot run on ranks, because its event loop is that of the process which "
-    "starts the test: leave that base out, and call asyncio.run in an ordinary test method"
-)
 
 
 def _result(collector: _ResultCollector, watched: WatchedMethod) -> RankResult:

@@ -20,6 +20,7 @@ from harness.runner.unittest_result import (
     Trouble,
     details_of,
     headline,
+    is_mistake_alone,
     line_in,
 )
 from harness.watched_method import warning_of_pass
@@ -88,7 +89,8 @@ def _add_failure(running: RunningTest, report: pytest.TestReport, error: BaseExc
 
 
 def _trouble(report: pytest.TestReport, error: BaseException | None, where: str = "") -> Trouble:
-    text = "\n".join((report.longreprtext, *_logs(report)))
+    shown = details_of(error) if error is not None and is_mistake_alone(error) else report.longreprtext
+    text = "\n".join((shown, *_logs(report)))
     status = Status.FAILED if report.when == "call" else Status.ERROR
     if error is None:
         return Trouble(status, next(iter(text.strip().splitlines()), "failed"), text)

@@ -17,14 +17,14 @@ from time import monotonic, time  # by name, because a test may leave ``time.tim
 from typing import Any
 
 from harness import pytest_outcomes
-from harness.errors import InterruptReport, RankTestError
+from harness.errors import InterruptReport, RankTestError, UsageError
 from harness.outcomes import Status, TestOutcome
 from harness.record import SubtestRecord, TestRecord
 from harness.runner.output_capture import elide
 from harness.runner.rank_records import rank_records, subtest_records
 from harness.system import originals
 from harness.system.python_warnings import with_warning
-from harness.tracebacks import show_users_frames
+from harness.tracebacks import has_users_frames, show_users_frames
 from harness.watched_method import error_of_pass, warning_of_pass, ways_to_methods
 
 ExcInfo = tuple[type[BaseException], BaseException, types.TracebackType | None]
@@ -304,10 +304,17 @@ def headline(error: BaseException) -> str:
     return elide(f"{name}: {first.strip()}" if first else name, REASON_MAX)
 
 
+def is_mistake_alone(error: BaseException) -> bool:
+    """Whether an exception is a mistake in no line of the user's code: its text alone says where it is."""
+    return isinstance(error, UsageError) and not has_users_frames(error)
+
+
 def details_of(error: BaseException) -> str:
     """The text of a failure: the tracebacks with the user's frames, or the report about all ranks."""
     if _told_by_ranks(error):
         return str(error)
+    if is_mistake_alone(error):
+        return "".join(traceback.format_exception_only(error)).rstrip()
     show_users_frames(error)
     return "".join(traceback.format_exception(type(error), error, error.__traceback__)).rstrip()
 

@@ -215,6 +215,19 @@ class MethodTest(unittest.TestCase):
         self.assertFalse(hasattr(method, harness_parametrize.ATTRIBUTE))
         self.assertFalse(hasattr(self.Generated, "test_doc"))
 
+    def test_a_coroutine_function_stays_one(self) -> None:
+        ran: list[int] = []
+
+        @instantiate_parametrized_tests
+        class Awaited(unittest.IsolatedAsyncioTestCase):
+            @parametrize("x", [1, subtest(2, decorators=[unittest.skip("later")])])
+            async def test_it(self, x: int) -> None:
+                ran.append(x)
+
+        result = unittest.TestResult()
+        unittest.defaultTestLoader.loadTestsFromTestCase(Awaited).run(result)
+        self.assertEqual((result.errors, len(result.skipped), ran), ([], 1, [1]))
+
     def test_decorators_of_one_value_leave_the_others_alone(self) -> None:
         result = unittest.TestResult()
         self.Generated.ran.clear()

@@ -11,8 +11,14 @@ from typing import Any
 from unittest import mock
 
 from harness import TestCase, timeout
-from harness.errors import MethodNotRun
-from harness.watched_method import WatchedMethod, error_of_pass, warning_of_pass, ways_to_methods
+from harness.errors import MethodNotRun, UsageError
+from harness.watched_method import (
+    WatchedMethod,
+    error_of_pass,
+    require_ordinary,
+    warning_of_pass,
+    ways_to_methods,
+)
 
 
 class Methods(unittest.TestCase):
@@ -63,6 +69,33 @@ def called(name: str) -> WatchedMethod:
         warnings.simplefilter("ignore")  # Python's own, about a coroutine that was never awaited
         watched.call()
     return watched
+
+
+class OrdinaryTest(unittest.TestCase):
+    """``require_ordinary``: methods that no rank would run, in one line."""
+
+    def test_methods(self) -> None:
+        """Coroutine and generator functions are refused, below a requirement too; what hides one is not."""
+        for name, what in (
+            ("coroutine", "is an async def"),
+            ("generator", "has a yield"),
+            ("asynchronous_generator", "is an async def"),
+            ("required_coroutine", "is an async def"),
+        ):
+            with self.subTest(name), self.assertRaisesRegex(UsageError, rf"^{name} {what}, and [^\n]+\)$"):
+                require_ordinary(getattr(Methods, name), Methods(name))
+        for name in ("ordinary", "hides_a_coroutine"):
+            require_ordinary(getattr(Methods, name), Methods(name))
+        require_ordinary(None)
+
+    def test_event_loop(self) -> None:
+        """unittest's case for coroutines is refused whatever its method is."""
+
+        class Async(Methods, unittest.IsolatedAsyncioTestCase):
+            pass
+
+        with self.assertRaisesRegex(UsageError, "^an IsolatedAsyncioTestCase cannot run on ranks"):
+            require_ordinary(Async.ordinary, Async("ordinary"))
 
 
 class WatchedMethodTest(unittest.TestCase):

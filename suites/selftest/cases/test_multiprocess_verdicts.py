@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import unittest
 
-from harness import Status
+from harness import MultiProcessTestCase, Status
 from harness.ranks.processes.pool import retire_pool
 from suites.selftest.faults import verdicts
 from suites.selftest.faults.rows import OnForkedInterpreters, OnForkServer, Rows
@@ -215,18 +215,36 @@ class NotRunRows(Rows):
     """A test passes only where its method ran to its end."""
 
     def test_not_ordinary(self) -> None:
-        """A coroutine or generator function is an error, also where a failure is expected."""
-        for method in ("test_coroutine", "test_generator", "test_expected"):
+        """A coroutine or generator function is an error without ranks, also where a failure is expected."""
+        for method, what in (
+            ("test_coroutine", "test_coroutine is an async def"),
+            ("test_of_value_x_1", "test_of_value_x_1 is an async def"),
+            ("test_generator", "test_generator has a yield"),
+            ("test_expected", "test_expected is an async def"),
+        ):
             with self.subTest(method):
-                played = self.play(verdicts.NotOrdinary, method)
-                self.assertEqual(played.verdict, "ERROR", played.text)
-                self.assertIn("a test method has to be an ordinary function", played.text)
+                self.refused(
+                    verdicts.NotOrdinary, method, f"{what}, and a test on ranks has to be an ordinary"
+                )
 
     def test_event_loop(self) -> None:
-        """A case with an event loop of its own is an error that says so."""
-        played = self.play(verdicts.WithEventLoop, "test_coroutine")
+        """A case with an event loop of its own is an error that says so, before ranks start."""
+        said = "an IsolatedAsyncioTestCase cannot run on ranks"
+        self.refused(verdicts.WithEventLoop, "test_coroutine", said)
+
+    def refused(self, case: type[MultiProcessTestCase], method: str, said: str) -> None:
+        """Checks that a test is an error that says so, and that it has no ranks."""
+        played = self.play(case, method)
         self.assertEqual(played.verdict, "ERROR", played.text)
-        self.assertIn("an IsolatedAsyncioTestCase cannot run on ranks", played.text)
+        self.assertIn(said, played.text)
+        self.assertEqual(played.case.processes, [])
+        self.assertIsNone(played.case._harness_outcome, "ranks have run")
+
+    def test_hidden_coroutine(self) -> None:
+        """A method that returns a coroutine of which nobody knew is an error of its ranks."""
+        played = self.play(verdicts.NotOrdinary, "test_hides_a_coroutine")
+        self.assertEqual(played.verdict, "ERROR", played.text)
+        self.assertIn("returned a coroutine, and its body did not run", played.text)
 
 
 class PatchedUnittestTest(OnForkServer):

@@ -122,10 +122,11 @@ class VerdictTest(FaultRows):
         self.bad("test_subtest_skips", "ERROR", Status.ERROR, words)
 
     def test_coroutine(self) -> None:
-        """A method whose body nobody runs does not pass."""
+        """A method whose body nobody runs is an error before ranks start."""
         played = self.play(threaded.Faulty, "test_coroutine")
         self.assertEqual(played.verdict, "ERROR")
-        self.assertIn("its body did not run", played.text)
+        self.assertIn("test_coroutine is an async def, and a test on ranks has to be", played.text)
+        self.assertIsNone(played.case._harness_outcome, "ranks have run")
 
     def test_subtest_and_hang(self) -> None:
         """A rank that is ended after its sub-test failed is the cause; its end fails no other sub-test."""

@@ -71,6 +71,7 @@ class Ends(Played):
     file = "verdicts.py"
     expected: ClassVar[dict[str, str]] = {
         "DeviceTestCPU.test_group_cpu": PASSED,
+        "EndsTest.test_coroutine": NOT_PASSED,  # upstream: passed, because nothing was run
         "EndsTest.test_crashes": NOT_PASSED,
         "EndsTest.test_expected_failure": PASSED,
         "EndsTest.test_fails_on_rank_1": NOT_PASSED,
@@ -126,6 +127,10 @@ class Ends(Played):
     def test_a_dead_rank_is_named(self) -> None:
         """The output names the rank that died, and its exit code."""
         self.assertIn("rank 1 crashed: exit code 3", self.output)
+
+    def test_a_coroutine_is_refused_in_a_line(self) -> None:
+        """A method that no rank would run is refused before there are ranks."""
+        self.assertRegex(self.output, r"(?m)^harness\.errors\.UsageError: test_coroutine is an async def, ")
 
     def test_the_command_to_run_a_test_again_has_these_ranks(self) -> None:
         """The command that reproduces a failure runs the test on the harness's ranks."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import unittest
 from collections.abc import Iterator
+from typing import Any
 
+from harness import instantiate_parametrized_tests, parametrize
 from suites.selftest.faults.base import FaultyCase
 
 
@@ -247,12 +249,22 @@ class ExpectedFirst(FaultyCase):
         self.fail("as expected")
 
 
+@instantiate_parametrized_tests
 class NotOrdinary(FaultyCase):
     """Tests whose bodies no call of the method runs."""
 
     async def test_coroutine(self) -> None:
         """Would fail if somebody ran it."""
         self.fail("never")
+
+    @parametrize("x", [1])
+    async def test_of_value(self, x: int) -> None:
+        """Would fail if somebody ran it."""
+        self.fail("never")
+
+    def test_hides_a_coroutine(self) -> Any:
+        """Returns what a decorator returns of a coroutine function."""
+        return self.test_coroutine()
 
     def test_generator(self) -> Iterator[None]:
         """Would fail if somebody ran it."""

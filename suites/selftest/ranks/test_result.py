@@ -274,19 +274,6 @@ class RunBodyTest(unittest.TestCase):
             self.assertEqual(result_of(fail).status, Status.ERROR)
         self.assertEqual(result_of(lambda case: None), RankResult(Status.PASSED))
 
-    def test_event_loop(self) -> None:
-        """A case with an event loop of its own is refused, also where a failure is expected."""
-
-        class Async(unittest.IsolatedAsyncioTestCase):
-            @unittest.expectedFailure
-            async def method(self) -> None:
-                self.fail("never")
-
-        result = run_body(Async("method"), lambda: None, lambda: None)
-        assert result.error is not None
-        self.assertEqual((result.status, result.expected), (Status.ERROR, False))
-        self.assertIn("call asyncio.run", result.error.message)
-
     def test_unspeakable_parameter(self) -> None:
         """A sub-test parameter whose repr raises is shown as such."""
 

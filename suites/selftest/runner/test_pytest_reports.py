@@ -131,6 +131,16 @@ class ReportTest(unittest.TestCase):
         # Python 3.10 tells what was skipped first.
         self.assertCountEqual(described, [("[some] (n=1)", Status.FAILED), ("[some] (n=2)", Status.SKIPPED)])
 
+    def test_mistake(self) -> None:
+        """A mistake in no line of the user is told by its text alone, without pytest's source lines."""
+        body = (
+            "import harness\nclass T(harness.MultiProcessTestCase):\n world_size = 2\n"
+            " async def test_it(self): pass"
+        )
+        record = self.record("test_made_mistake", body)
+        self.assertEqual(record.status, Status.FAILED)
+        self.assertRegex(record.details, r"^harness\.errors\.UsageError: test_it is an async def, ")
+
     def test_log(self) -> None:
         """What a failing test has logged is below its failure."""
         record = self.record(

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from unittest import mock
 
+from harness import watched_method
 from harness.communication_call import Call, Signature
-from harness.errors import RankFailure
+from harness.errors import RankFailure, UsageError
 from harness.outcomes import MergedSubtest, RankOutcome, Status, SubtestOutcome, TestOutcome
 from harness.record import SubtestRecord, TestRecord
 from harness.runner.unittest_result import RecordingResult, RunningTest
@@ -141,6 +142,22 @@ class TextTest(unittest.TestCase):
         self.assertEqual(record.status, Status.ERROR)
         self.assertRegex(record.reason, r"Unspeakable: <exception str\(\) failed>$")
         self.assertIn("in body", record.details)
+
+    def test_a_mistake_that_is_in_no_line_of_the_user(self) -> None:
+        """Its text alone is shown; one that a line of the test has caused comes with that line."""
+
+        def body(test: unittest.TestCase) -> None:
+            raise UsageError("wrong here")
+
+        def alone(test: unittest.TestCase) -> None:
+            watched_method.require_ordinary(of_tests)
+
+        async def of_tests() -> None:
+            """Is not awaited."""
+
+        self.assertIn("in body", run(body).details)
+        with mock.patch.dict(globals(), {"__unittest": True}):  # as harness's modules are
+            self.assertRegex(run(alone).details, r"^harness\.errors\.UsageError: of_tests is [^\n]+$")
 
     def test_a_reason_that_is_no_text(self) -> None:
         """unittest passes on what ``skip`` was given."""

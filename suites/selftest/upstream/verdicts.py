@@ -56,6 +56,9 @@ class EndsTest(TwoRanks):
         if self.rank == 0:
             raise ValueError("raised in one rank")
 
+    async def test_coroutine(self):
+        self.fail("nobody awaits it")
+
     def test_crashes(self):
         os.kill(os.getpid(), signal.SIGSEGV)
 
