@@ -15,11 +15,6 @@ from typing import Any
 
 from harness.errors import UsageError
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib  # the same parser, under its name before Python 3.11
-
 OWN_FILE = "torch-harness.toml"
 PYPROJECT = "pyproject.toml"
 # The table of this harness in pyproject.toml.
@@ -91,6 +86,12 @@ def _may_configure(path: Path) -> bool:
 
 
 def _read(path: Path, table: tuple[str, ...]) -> Document | None:
+    # Imported where there is a file to parse: its patterns are a tenth of what the controller imports.
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib  # the same parser, under its name before Python 3.11
+
     try:
         text = path.read_text(encoding="utf-8")
         value: Any = tomllib.loads(text)

@@ -11,7 +11,6 @@ import functools
 import shutil
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
-from importlib import metadata
 from pathlib import Path
 
 from harness.errors import UsageError
@@ -106,6 +105,8 @@ def _roots(cwd: Path) -> Roots:
 
 def _torch() -> str:
     """The release of torch, without what tells builds of one source apart (``2.13.0+cpu``); "" without it."""
+    from importlib import metadata  # which imports a mail library, of use here alone
+
     try:
         return metadata.version("torch").partition("+")[0]
     except metadata.PackageNotFoundError:

@@ -25,6 +25,7 @@ from harness.errors import ProtocolError
 from harness.runner.messages import Loaded
 from harness.runner.unit import BROKEN, SKIPPED, Unit, from_json, of_module
 from harness.settings import EnvVar
+from harness.source_digests import python_files
 
 VERSION = 1
 # Number of cache files that are kept: each branch, torch build and combination of settings has one.
@@ -176,20 +177,20 @@ def context(
     root: Path, environ: Mapping[str, str], torch_file: Path | None, packages: Iterable[Path] = ()
 ) -> str:
     """The cache's key: a digest of all that decides which tests exist, except for the test modules."""
-    support = [*sorted((root / "harness").rglob("*.py")), *sorted(_shared_code(root / "suites"))]
+    support = [*python_files(root / "harness"), *_shared_code(root / "suites")]
     parts = [
         VERSION,
         sys.version,
         str(root),
         torch_file and (str(torch_file), stamp(torch_file)),
-        [(str(file), stamp(file)) for file in (*packages, *support)],
+        [(file, stamp(file)) for file in (*map(str, packages), *support)],
         sorted((k, v) for k, v in environ.items() if k.startswith(_DEFINING)),
     ]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:20]
 
 
-def _shared_code(suites: Path) -> Iterable[Path]:
-    return (file for file in suites.rglob("*.py") if not file.name.startswith("test_"))
+def _shared_code(suites: Path) -> list[str]:
+    return [file for file in python_files(suites) if not os.path.basename(file).startswith("test_")]
 
 
 class Cache:

@@ -14,10 +14,13 @@ import threading
 import types
 from collections.abc import Callable, Sequence
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from harness.errors import HarnessError
-from harness.look.report import SeenTest, taken
 from harness.report.text import clock_text, count
+
+if TYPE_CHECKING:
+    from harness.look.report import SeenTest
 
 # Which signal asks. The process of a run has no tests, so nobody else's handler is replaced.
 SIGNAL = signal.SIGUSR1
@@ -110,6 +113,8 @@ class Looks:
         return lines
 
     def _look(self, head: str, tests: Sequence[SeenTest]) -> None:
+        from harness.look.report import taken  # imported where somebody asks, which few do
+
         try:
             lines = taken(os.getpid(), tests)
         except HarnessError as error:

@@ -16,7 +16,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from harness.look.report import SeenTest
 from harness.record import TestRecord, on_host
 from harness.report.base import TestStarted
 from harness.runner.controller_records import cut_short, never_began
@@ -130,6 +129,8 @@ class Session:
         if self._looks is None:
             return
         if self._looks.asked:
+            from harness.look.report import SeenTest  # see look_requests
+
             running = [w for w in self._workers.all if w.current is not None]
             tests = [SeenTest(w.current.id, w.pid, w.began_s, w.label) for w in running if w.current]
             self._looks.begin(tests, len(self.records), self._began_s)

@@ -26,7 +26,6 @@ import bisect
 import contextlib
 import json
 import os
-import statistics
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -112,7 +111,7 @@ class Timings:
     def _median(self, prefix: str, known: Sequence[str]) -> float | None:
         first = bisect.bisect_left(known, prefix + ".")
         last = bisect.bisect_left(known, prefix + "/")  # "/" follows "." in ASCII: the end of what is below
-        return statistics.median(self.tests[key] for key in known[first:last]) if first < last else None
+        return _middle(self.tests[key] for key in known[first:last]) if first < last else None
 
 
 def _around(test_id: str) -> Iterator[str]:
@@ -172,7 +171,15 @@ def _medians(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
     for part in parts:
         for key, seconds in part.items():
             samples.setdefault(key, []).append(seconds)
-    return {key: statistics.median(values) for key, values in samples.items()}
+    return {key: _middle(values) for key, values in samples.items()}
+
+
+def _middle(values: Iterable[float]) -> float:
+    from statistics import (
+        median,
+    )  # which imports decimals and fractions; where all times are known, for nothing
+
+    return median(values)
 
 
 def pruned(timings: Timings, ids: Iterable[str]) -> Timings:

@@ -6,7 +6,6 @@ import contextlib
 import enum
 import fcntl
 import os
-import secrets
 import socket
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -181,4 +180,4 @@ def _claim_pipe(items: int) -> int:
 
 def _marker() -> str:
     """A random marker that separates the output of tests on a pipe, which no test prints by chance."""
-    return f"\x1eharness-{secrets.token_hex(8)}-"
+    return f"\x1eharness-{os.urandom(8).hex()}-"

@@ -252,8 +252,8 @@ class WeightTest(unittest.TestCase):
     """What an import brings with it, in a process of its own."""
 
     def loaded(self, statement: str) -> set[str]:
-        """Top-level modules that are loaded after a statement."""
-        code = f"{statement}\nimport sys\nprint(*{{n.partition('.')[0] for n in sys.modules}})"
+        """Modules and packages that are loaded after a statement."""
+        code = f"{statement}\nimport sys\nprint(*sys.modules)"
         root = str(HARNESS.parent)
         run = subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root
@@ -269,6 +269,11 @@ class WeightTest(unittest.TestCase):
         """A test module that needs no torch gets none with its base class, nor asyncio by way of mock."""
         heavy = {"torch", "numpy", "asyncio"}
         self.assertEqual(self.loaded("from harness import MultiProcessTestCase") & heavy, set())
+
+    def test_controller(self) -> None:
+        """What few runs need is not imported by all."""
+        rare = {"tomllib", "tomli", "statistics", "importlib.metadata", "harness.look", "rich", "junitparser"}
+        self.assertEqual(self.loaded("import harness.runner.command") & rare, set())
 
     def test_runner(self) -> None:
         """Importing all of the runner, of the reports and of what starts scripts brings no torch."""
