@@ -44,7 +44,7 @@ def weighed() -> Iterator[list[str]]:
 
     def selecting(strategy, schema=None):
         name = "a list" if schema is None else str(schema.op).removeprefix("aten.")
-        lines.append(f"{name}: {_candidates(strategy)}")
+        lines.append(f"{name}: {candidates(strategy)}")
         return select(strategy, schema)
 
     _clear_sharding_prop_cache()
@@ -53,7 +53,8 @@ def weighed() -> Iterator[list[str]]:
     _clear_sharding_prop_cache()
 
 
-def _candidates(strategy: OpStrategy) -> str:
+def candidates(strategy: OpStrategy) -> str:
+    """What an operator may take and give, and what it costs to get there, one by one."""
     return " ".join(map(_candidate, strategy.strategies))
 
 
