@@ -26,12 +26,13 @@ from torch.distributed.tensor import (
     _collective_utils,
     _dtensor_spec,
     _op_schema,
+    _ops,
     _redistribute,
     _utils,
     placement_types,
 )
 from torch.distributed.tensor._dtensor_spec import DTensorSpec, ShardOrderEntry, TensorMeta
-from torch.distributed.tensor._ops import _einsum_strategy, _view_ops, autogen
+from torch.distributed.tensor._ops import _einsum_strategy, _view_ops
 from torch.distributed.tensor._ops import utils as op_utils
 from torch.distributed.tensor.debug import _clear_sharding_prop_cache
 from torch.distributed.tensor.placement_types import _StridedShard
@@ -252,7 +253,7 @@ NAMES: dict[str, Any] = {
 NAMES |= {name: getattr(_view_ops, name) for name in vars(_view_ops) if not name.startswith("__")}
 NAMES |= {name: getattr(op_utils, name) for name in vars(op_utils) if not name.startswith("__")}
 NAMES |= {name: getattr(_einsum_strategy, name) for name in ("EinsumDims", "gen_einsum_strategies")}
-NAMES |= {"base_name": autogen._canonical_variant_base_name, "aten": torch.ops.aten}
+NAMES |= {"aten": torch.ops.aten, "autogen": getattr(_ops, "autogen", None)}  # since torch 2.13
 NAMES |= {name: value for name, value in globals().items() if not name.startswith("_") or name[1].isupper()}
 
 
