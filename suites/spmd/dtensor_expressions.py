@@ -27,12 +27,15 @@ from torch.distributed.tensor import (
     _dtensor_spec,
     _op_schema,
     _ops,
+    _random,
     _redistribute,
+    _tp_conv,
     _utils,
     placement_types,
 )
 from torch.distributed.tensor._dtensor_spec import DTensorSpec, ShardOrderEntry, TensorMeta
-from torch.distributed.tensor._ops import _einsum_strategy, _view_ops
+from torch.distributed.tensor._op_schema import OpSpec, OpStrategy
+from torch.distributed.tensor._ops import _einsum_strategy, _math_ops, _view_ops
 from torch.distributed.tensor._ops import utils as op_utils
 from torch.distributed.tensor.debug import _clear_sharding_prop_cache
 from torch.distributed.tensor.placement_types import _StridedShard
@@ -113,6 +116,11 @@ def meta(*shape: int, dtype: torch.dtype = torch.float32) -> TensorMeta:
 
 def spec(mesh: DeviceMesh, words: str, *shape: int, **more: Any) -> DTensorSpec:
     return DTensorSpec(mesh, placements(words), meta(*shape), **more)
+
+
+def ways(mesh: DeviceMesh, *words: str, shape: Sequence[int] = (6, 4)) -> OpStrategy:
+    """Ways in which a tensor may lie, as an operator before it gives them."""
+    return OpStrategy([OpSpec(spec(mesh, each, *shape)) for each in words])
 
 
 class Calls(TorchDispatchMode):
@@ -256,6 +264,8 @@ NAMES |= {name: getattr(_einsum_strategy, name) for name in ("EinsumDims", "gen_
 NAMES |= {"aten": torch.ops.aten, "autogen": getattr(_ops, "autogen", None)}  # since torch 2.13
 NAMES |= {name: value for name, value in globals().items() if not name.startswith("_") or name[1].isupper()}
 
+
+NAMES |= {"_math_ops": _math_ops, "_random": _random, "_tp_conv": _tp_conv}
 
 # -- values
 
