@@ -40,6 +40,8 @@ class Kind(str, enum.Enum):
     STORE = "store"  # somebody who sets the key
     SETTING = "setting"  # nobody: it sets a store's key
     IN_CPP = "in C++"  # what it has started in C++ itself: a backward pass, a part of DDP
+    ANSWER = "answer"  # a worker of torch.distributed.rpc
+    WORKERS = "workers"  # all workers of torch.distributed.rpc, which join or leave
     FINDING = "finding"  # nobody: something wrong that the rank saw in its own memory
     LAYOUT = "layout"  # nobody: DTensor's placements, on which all ranks of a mesh must agree
 
@@ -55,7 +57,8 @@ class Signature:
     size. ``agreed`` is what all members must have alike, besides operation, root and reduce operation.
     ``sent`` and ``received`` are element counts by member, where what one sends another expects.
     ``timeout_s`` is after how long the call gives up by itself. Of a store, ``group`` is what it puts before
-    ``key``; ``workers``, if any, are the calls with this key for which it waits.
+    ``key``; ``workers``, if any, are the calls with this key for which it waits. Of a remote call, ``key`` is
+    the worker that is asked; where all of so many ``workers`` have to come, the one that comes.
     """
 
     operation: str
@@ -159,6 +162,8 @@ class Call:
             return f"{s.operation}({s.key!r})"
         if s.kind in (Kind.COLLECTIVE, Kind.LAYOUT):
             return f"{s.operation} #{self.number}"
+        if s.kind is Kind.ANSWER:
+            return f"{s.operation} {'from' if s.operation == 'to_here' else 'to'} {s.key}"
         return s.operation
 
     @property
@@ -181,7 +186,7 @@ class Call:
             return f"{self.name}, for {'all ranks' if s.default else f'the other ranks of {s.group_text}'}"
         if s.kind in (Kind.SEND, Kind.RECEIVE) and not s.default:
             return f"{self.name} in {s.group_text}"
-        if s.workers:
+        if s.workers and s.kind is Kind.STORE:
             return f"{self.name}, for {s.workers} workers"
         if s.kind is Kind.STORE and s.operation == "TCPStore":
             return f"{self.name}, for its server"

@@ -225,6 +225,7 @@ _LOST_PEER = (
     "recvvalue failed",
     "sendbytes failed",
     "failed to recv",
+    "eof (this error originated at tensorpipe",
 )
 
 

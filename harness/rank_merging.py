@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from harness.communication.checks import Check, Finding, findings
 from harness.communication.explain import RankState, explain, explain_failed_call
+from harness.communication_call import Kind
 from harness.frames import main_stack, users_frame
 from harness.outcomes import (
     ErrorInfo,
@@ -168,7 +169,10 @@ def _failed_in_a_call(outcome: RankOutcome) -> bool:
     A call that was refused came to no peer.
     """
     last = outcome.calls[-1] if outcome.calls else None
-    return last is not None and last.raised and not last.refused and not outcome.bad_subtests
+    if last is None or not last.raised or last.refused or outcome.bad_subtests:
+        return False
+    # What a remote function raises is raised here, too: only without an answer is there more to say.
+    return last.kind is not Kind.ANSWER or lost_a_peer(outcome.error)
 
 
 def _as_if_it_waited(outcome: RankOutcome) -> RankState:

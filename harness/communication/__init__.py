@@ -6,7 +6,7 @@ asks functions of values. Where to change what:
 
     in a rank
       taps                which functions of torch are wrapped, and operator_taps, layout_taps, store_taps,
-                          python_groups, tap_state
+                          rpc_taps, python_groups, tap_state
       arguments           what is read of a call's arguments, and signatures what is noted, reduce_operations;
                           call_keys: no more than it takes to know a call that was made before
       recorder            numbers, waits and lines of calls, and user_lines, python_threads; other_calls:
@@ -17,7 +17,7 @@ asks functions of values. Where to change what:
       history             what a test may ask of its own rank's calls, and expected what it may demand of them
     for all ranks, pure
       matching            which calls belong together, and in what they differ
-      wait_graph          which ranks can never go on
+      wait_graph          which ranks can never go on, and rpc_workers: which workers have not come
       explain             the cause line, and missing_ranks, unmatched, difference_text
       checks              what is wrong although every rank passed
     under HARNESS_COMM_CHECK=values

@@ -134,7 +134,7 @@ class DelayingRecorder(Recorder):
         self._delay()
         return super().uses_store(*args, **kwargs)
 
-    def ended(self, token: int) -> None:
+    def ended(self, token: int, *, raised: bool = False) -> None:
         """Delays what comes after a call of a store, the making of a group or a wait for a tensor."""
-        super().ended(token)
+        super().ended(token, raised=raised)
         self._delay()

@@ -100,7 +100,7 @@ def _all_alike(calls: CallsByRank) -> bool:
 
 
 # What is nowhere compared: ranks need not have the same, and rank 0 alone sets many a key.
-_UNCOMPARED = frozenset({Kind.STORE, Kind.SETTING, Kind.IN_CPP})
+_UNCOMPARED = frozenset({Kind.STORE, Kind.SETTING, Kind.IN_CPP, Kind.ANSWER, Kind.WORKERS})
 # What may be wrong although all ranks have the same.
 _ONE_SIDED = frozenset({Kind.SEND, Kind.RECEIVE, Kind.FINDING})
 

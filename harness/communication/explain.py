@@ -61,7 +61,7 @@ def explain(states: Sequence[RankState], *, over: bool = False) -> Explanation |
         waiting = waits_now(views, over=True)
     differing = _difference_in(calls, waiting)
     if not waiting:
-        return differing
+        return differing or (_unanswered(states) if over else None)
     waiting = narrowed(calls, waiting)
     incomplete, crossed = _incomplete(calls, by_rank, waiting), crossed_groups(waiting)
     # Where one rank alone holds up all others, a collective tells better which one is odd; so it does in a
@@ -210,7 +210,12 @@ def _state_text(state: RankState, missed: Call) -> tuple[str, str]:
         return (f"{state.gone}{after}", f"{state.gone}{after}")
     if state.finished:
         return (f"left the test{after}", f"left the test{after}")
-    never = f"never came to {missed.brief}"
+    answers = missed.kind is Kind.ANSWER
+    never = "has not answered" if answers else f"never came to {missed.brief}"
+    asking = under_way(state.calls)
+    if asking is not None and asking.kind is Kind.ANSWER:
+        where = f"{asking}{asking.at}"
+        return (f"{never}: it waits in {where}", f"{never}: they wait in {where}")
     if not state.at:
         return (never, never)
     return (f"{never}: it is at {state.at}", f"{never}: they are at {state.at}")
@@ -243,6 +248,16 @@ def _elsewhere(by_rank: Mapping[int, RankState], waiting: Mapping[int, Waiting])
         for _, ranks in ordered
     ]
     return Explanation("; ".join(parts), tuple(sorted(odd)))
+
+
+def _unanswered(states: Sequence[RankState]) -> Explanation | None:
+    """Ranks that wait for workers of RPC, where all do that are left: who is odd, nobody can say."""
+    left = [s for s in states if not (s.finished or s.gone)]
+    calls = [call for s in left if (call := under_way(s.calls)) and call.kind in (Kind.ANSWER, Kind.WORKERS)]
+    if not calls or len(calls) < len(left):
+        return None
+    waits = [Waiting(s.rank, call, ()) for s, call in zip(left, calls, strict=True)]
+    return Explanation(waits_text(waits), ())
 
 
 # -- keys that nobody sets

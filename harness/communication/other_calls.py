@@ -1,4 +1,4 @@
-"""``OtherCalls``: records what a rank does that is no call on a group: making one, stores, layouts, C++."""
+"""``OtherCalls``: records what is no call on a group: making one, stores, layouts, C++, remote calls."""
 
 from __future__ import annotations
 
@@ -71,6 +71,15 @@ class OtherCalls:
             self._log.wait(token, True)
         return token
 
+    def meets_workers(self, operation: str, worker: str, workers: int, timeout_s: float | None) -> int:
+        """Records that the rank, which is a worker of RPC, joins or leaves: with so many, or, if 0, alone."""
+        made = Signature(operation, kind=Kind.WORKERS, key=worker, timeout_s=timeout_s, workers=workers)
+        return self._begins(made, waits=workers > 0)
+
+    def asks_worker(self, operation: str, worker: str, *, waits: bool) -> int:
+        """Records that the rank asks a worker of RPC, and ``waits`` for the answer."""
+        return self._begins(Signature(operation, kind=Kind.ANSWER, key=worker), waits=waits)
+
     def _begins(self, signature: Signature, *, waits: bool) -> int:
         place = self._places.find(sys._getframe(1).f_back)
         return self._log.begin(self._log.text(signature), place, 1, 1, python_threads(), waits=waits)
@@ -79,9 +88,12 @@ class OtherCalls:
         """Records that a function begins that waits in C++ for the calls it starts: a backward pass, say."""
         return self._begins(_signature_in_cpp(name), waits=True)
 
-    def ended(self, token: int) -> None:
-        """Records that a call has ended."""
-        self._log.end(token)
+    def ended(self, token: int, *, raised: bool = False) -> None:
+        """Records that a call has ended; ``raised``: by an exception."""
+        if raised:
+            self._log.raised(token)
+        else:
+            self._log.end(token)
 
 
 @functools.lru_cache(maxsize=256)

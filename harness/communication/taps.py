@@ -2,7 +2,7 @@
 
 Calls of Python are seen here, at the methods of ``ProcessGroup``, below every public function, at a price of
 microseconds; so are waits and the making of groups. What starts in C++ is seen in ``operator_taps.py``,
-DTensor's placements in ``layout_taps.py``, stores in ``store_taps.py``.
+DTensor's placements in ``layout_taps.py``, stores in ``store_taps.py``, remote calls in ``rpc_taps.py``.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from harness.communication.memory_use import used_by
 from harness.communication.operator_taps import tap_backward, tap_functional, tap_reducer
 from harness.communication.python_groups import named, on_each_subclass, overrides
 from harness.communication.reduce_operations import tap_options
+from harness.communication.rpc_taps import rpc_wrappers
 from harness.communication.store_taps import store_wrappers
 from harness.communication.tap_state import Taps
 from harness.communication.user_lines import know
@@ -124,6 +125,7 @@ def wrappers(taps: Taps) -> Iterator[tuple[Any, str, Callable[..., Any]]]:
     yield c10d, "_new_process_group_helper", noting(recorded_making, taps)
     yield group, "shutdown", awaiting(group.shutdown, taps)
     yield from store_wrappers(distributed, taps)
+    yield from rpc_wrappers(taps)
 
 
 def members_of(group: Any) -> tuple[int, ...]:

@@ -2,9 +2,10 @@
 
 A rank in a collective waits for the members that have not begun it, in a receive for its source, in the
 making of a group for the other members, on a store's key for anybody. A rank that has reported or is gone
-never comes; one that runs anything else may. The stuck ranks are the greatest set of ranks that wait only for
-each other and for ranks that never come (the wait-for graphs of MUST, Hilbrich et al. 2009 and 2012, with AND
-for collectives and OR for a receive from any source).
+never comes; one that runs anything else may, and so may one whose agent of ``torch.distributed.rpc`` is up:
+that does what any worker asks of it. The stuck ranks are the greatest set of ranks that wait only for each
+other and for ranks that never come (the wait-for graphs of MUST, Hilbrich et al. 2009 and 2012, with AND for
+collectives and OR for a receive from any source).
 
 What a rank waits for is read from its log, so a rank that could go on and got no processor would look stuck.
 ``RankView.can_move`` is for the observer to say: it is True unless every thread of the rank sleeps.
@@ -13,7 +14,7 @@ What a rank waits for is read from its log, so a rank that could go on and got n
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from harness.communication.matching import (
     CallsByRank,
@@ -25,6 +26,7 @@ from harness.communication.matching import (
     row_key,
     rows,
 )
+from harness.communication.rpc_workers import absent_workers, agent_is_up, may_be_answered, rank_of
 from harness.communication_call import Call, Kind
 
 # How the names of threads begin that serve other processes, so that their work is none of their own rank's.
@@ -96,6 +98,7 @@ class _Graph:
     until_s: float
     helped: bool = False
     over: bool = False
+    never_answer: Collection[int] = ()
     rows: Mapping[tuple[object, ...], Row] = field(init=False)
     messages: Messages = field(init=False)
 
@@ -112,8 +115,18 @@ def prove(views: Sequence[RankView], until_s: float, *, over: bool = False) -> t
     ``over``: the test has come to it, so that nothing has helped that might have: no other thread of a rank,
     no process that a rank has started, no timeout of a call's own.
     """
+    if not over:
+        up = {v.rank for v in views if agent_is_up(v.calls)}
+        views = [replace(v, settled=False, can_move=True) if v.rank in up else v for v in views]
+    return _stuck(views, until_s, over=over)
+
+
+def _stuck(
+    views: Sequence[RankView], until_s: float, *, over: bool, never_answer: Collection[int] = ()
+) -> tuple[Waiting, ...]:
+    """The same, whoever's agent is up; ``never_answer`` are ranks that answer no remote call any more."""
     helped = not over and any(v.helped for v in views)
-    graph = _Graph({v.rank: v.calls for v in views}, until_s, helped, over)
+    graph = _Graph({v.rank: v.calls for v in views}, until_s, helped, over, never_answer)
     able = {view.rank for view in views if not view.settled}
     needs: dict[int, tuple[Call, _Need]] = {}
     for view in views:
@@ -129,9 +142,13 @@ def prove(views: Sequence[RankView], until_s: float, *, over: bool = False) -> t
 
 def waits_now(views: Sequence[RankView], *, over: bool = False) -> dict[int, Waiting]:
     """The ranks that wait for others, as if no rank but those could move; ``over`` as of ``prove``."""
-    moving = {view.rank for view in views if not view.settled and not view.waiting()}
-    assumed = [RankView(v.rank, v.calls, settled=v.settled or v.rank in moving) for v in views]
-    return {each.rank: each for each in prove(assumed, until_s=0.0, over=over)}
+    waits = {view.rank: view.waiting() for view in views if not view.settled}
+    calls = {view.rank: view.calls for view in views}
+    others = {view.rank for view in views if not waits.get(view.rank)}
+    # A rank that waits itself may be answering all the same: who has asked it goes on, if it does.
+    asking = {rank for rank, found in waits.items() if may_be_answered(calls, found, others)}
+    assumed = [RankView(v.rank, v.calls, settled=v.rank in others | asking) for v in views]
+    return {each.rank: each for each in _stuck(assumed, 0.0, over=over, never_answer=others)}
 
 
 def _first_hopeless(found: Sequence[tuple[Call, _Need]]) -> tuple[Call, _Need]:
@@ -151,12 +168,18 @@ def _closure(able: set[int], needs: Mapping[int, tuple[Call, _Need]]) -> set[int
 
 def _need(graph: _Graph, view: RankView, call: Call) -> _Need:
     s = call.signature
+    if s.kind is Kind.ANSWER:
+        asked = rank_of(graph.calls, s.key)
+        return _Need((asked,)) if asked in graph.never_answer and asked is not None else _Need(free=True)
     if not graph.over and _may_be_ended(graph, call):
         return _Need(free=True)
     if s.kind is Kind.STORE:
         return _store_need(graph, view, call)
     if s.kind in (Kind.SEND, Kind.RECEIVE):
         return _message_need(graph, view, call)
+    if s.kind is Kind.WORKERS:
+        absent = absent_workers(graph.calls, view.rank, call)
+        return _Need(absent, everyone=True) if absent else _Need(free=True)
     key = row_key(call)
     row = graph.rows.get(key) if key is not None else None
     if row is None or not s.members or not set(s.members) <= set(graph.calls):

@@ -208,7 +208,7 @@ def _groups(calls: CallsByRank) -> list[_Group]:
 
 
 def _is_shown(call: Call) -> bool:
-    return call.kind in _SHOWN or (call.waits and call.kind is Kind.STORE)
+    return call.kind in _SHOWN or (call.waits and call.kind in (Kind.STORE, Kind.ANSWER, Kind.WORKERS))
 
 
 def _of_row(row: Row, different: Difference | None, calls: CallsByRank) -> _Group:

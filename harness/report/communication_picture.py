@@ -243,6 +243,8 @@ def _lines(call: Call) -> tuple[str, str]:
         return s.operation, "" if s.default else _members(call)
     if call.kind is Kind.STORE:
         return s.operation, repr(s.key)
+    if call.kind in (Kind.ANSWER, Kind.WORKERS):
+        return s.operation, s.key
     given = [
         s.reduce_op if s.reduce_op != "SUM" else "",
         "" if s.root is None else f"root {s.root}",

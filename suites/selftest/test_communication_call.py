@@ -62,6 +62,9 @@ class WordsTest(unittest.TestCase):
                 replace(GROUP, kind=Kind.RECEIVE, peer=0)
             ),
             "store.get('key')": Call(Signature("store.get", kind=Kind.STORE, key="key")),
+            "rpc_sync to w1": Call(Signature("rpc_sync", kind=Kind.ANSWER, key="w1")),
+            "to_here from w1": Call(Signature("to_here", kind=Kind.ANSWER, key="w1")),
+            "init_rpc": Call(Signature("init_rpc", kind=Kind.WORKERS, key="w1", workers=3)),
             "init_process_group, for all ranks": Call(
                 replace(DEFAULT, operation="init_process_group", kind=Kind.MAKING)
             ),

@@ -206,12 +206,13 @@ class RootCauseTest(unittest.TestCase):
         self.assertEqual((outcome.status, outcome.root_cause), (T, 1))
 
     def test_lost_a_peer(self) -> None:
-        """By the words of gloo, NCCL and the operating system, in any case of letters."""
+        """By the words of gloo, NCCL, tensorpipe and the operating system, in any case of letters."""
         for message in (
             "Connection closed by peer",
             "connectFullMesh failed",
             "Broken pipe",
             "Socket Timeout",
+            "eof (this error originated at tensorpipe/transport/shm/connection_impl.cc:259)",
         ):
             self.assertTrue(lost_a_peer(ErrorInfo("RuntimeError", message, "")), message)
         for message in ("1 != 2", "peer pressure", ""):

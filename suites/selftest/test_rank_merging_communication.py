@@ -8,6 +8,7 @@ from dataclasses import replace
 from harness.communication.checks import Check, Finding
 from harness.communication_call import Call, Kind, Signature
 from harness.outcomes import (
+    ErrorInfo,
     RankOutcome,
     Status,
 )
@@ -62,6 +63,21 @@ class CommunicationTest(unittest.TestCase):
         refused = Call(message, started_s=1.0, ended_s=1.0, raised=True, refused=True)
         merged = merge([rank(0, E, calls=(refused,)), rank(1, P)])
         self.assertEqual((merged.status, merged.root_cause), (E, 0))
+        self.assertTrue(merged.reason.startswith("rank 0 raised"), merged.reason)
+
+    def test_a_remote_call_that_failed(self) -> None:
+        """A rank that lost the worker it asked is not to blame; what a remote function raised is as it is."""
+        joined = Call(
+            Signature("init_rpc", kind=Kind.WORKERS, key="w1", workers=2), started_s=1.0, ended_s=2.0
+        )
+        asked = Call(Signature("rpc_sync", kind=Kind.ANSWER, key="w1"), 1, 1, 3.0, 3.0, 4.0, raised=True)
+        left = rank(1, P, calls=(joined,))
+        lost = ErrorInfo("RuntimeError", "eof (this error originated at tensorpipe/x.cc:5)", "")
+        merged = merge([rank(0, E, calls=(asked,), error=lost), left])
+        told = "rank 1 left the test after init_rpc; rank 0 waits in rpc_sync to w1; rank 0 raised"
+        self.assertTrue(merged.reason.startswith(told), merged.reason)
+        raised = ErrorInfo("ValueError", "On WorkerInfo(id=1, name=w1): ValueError", "")
+        merged = merge([rank(0, E, calls=(asked,), error=raised), left])
         self.assertTrue(merged.reason.startswith("rank 0 raised"), merged.reason)
 
     def test_a_skip_beside_those_that_wait(self) -> None:

@@ -70,3 +70,23 @@ def waits_for_key(key: str = "key", prefix: str = "", **fields: Any) -> Call:
 def sets_key(key: str = "key", prefix: str = "") -> Call:
     """A key that was set."""
     return call("store.set", kind=Kind.SETTING, key=key, members=(), group=prefix, state="ended")
+
+
+def joins(worker: str, workers: int = 4, **fields: Any) -> Call:
+    """The joining of RPC under a name."""
+    return meets("init_rpc", worker, workers, **fields)
+
+
+def leaves(worker: str, workers: int = 4, **fields: Any) -> Call:
+    """The shutdown of RPC, for which all workers wait."""
+    return meets("rpc.shutdown", worker, workers, number=9, **fields)
+
+
+def meets(operation: str, worker: str, workers: int, **fields: Any) -> Call:
+    """What all workers of RPC do together."""
+    return call(operation, kind=Kind.WORKERS, key=worker, workers=workers, group="", members=(), **fields)
+
+
+def asks(worker: str, operation: str = "rpc_sync", **fields: Any) -> Call:
+    """A remote call."""
+    return call(operation, 5, kind=Kind.ANSWER, key=worker, group="", members=(), **fields)

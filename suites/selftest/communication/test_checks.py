@@ -12,7 +12,7 @@ from unittest import mock
 from harness.communication.call_log import ENTRIES
 from harness.communication.checks import MOST_OF_A_KIND, Check, findings
 from harness.communication_call import Call, Kind
-from suites.selftest.communication.samples import call, making, receive, send
+from suites.selftest.communication.samples import asks, call, joins, making, receive, send
 
 
 def ended(*args: Any, **fields: Any) -> Call:
@@ -144,9 +144,10 @@ class FindingsTest(unittest.TestCase):
         self.assertGreater(some_wrong, 200)
 
     def test_keys_of_one_rank(self) -> None:
-        """Where one rank alone sets or awaits keys and all else is alike, that is seen at once."""
+        """Where one rank alone uses stores or asks workers, and all else is alike, that is seen at once."""
         both = ended(members=(0, 1))
         keys = [call(f"store.{kind.value}", kind=kind, key="k") for kind in (Kind.SETTING, Kind.STORE)]
+        keys += [asks("w1"), joins("w0")]
         with mock.patch("harness.communication.checks.differences_of") as compared:
             self.assertEqual(findings({0: [*keys, both], 1: [both]}), ())
             compared.assert_not_called()

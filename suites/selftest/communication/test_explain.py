@@ -9,7 +9,17 @@ from typing import Any
 from harness.communication.difference_text import Explanation
 from harness.communication.explain import RankState, explain, explain_failed_call
 from harness.communication_call import Call
-from suites.selftest.communication.samples import call, making, receive, send, sets_key, waits_for_key
+from suites.selftest.communication.samples import (
+    asks,
+    call,
+    joins,
+    leaves,
+    making,
+    receive,
+    send,
+    sets_key,
+    waits_for_key,
+)
 
 DONE = call(number=1, state="ended")
 NEXT = call(number=2)
@@ -298,6 +308,63 @@ class ExplainTest(unittest.TestCase):
                 "for a key that nobody has set",
                 1,
             )
+
+    def test_workers_of_rpc(self) -> None:
+        """Who has left without a shutdown is the cause; and of a barrier against shutdowns both are said."""
+        joined = [joins(f"w{rank}", 3, state="ended") for rank in range(3)]
+        end = leaves("w", 3)
+        self.check(
+            [left(0), *(waits(rank, joins(f"w{rank}", 3)) for rank in (1, 2))],
+            "rank 0 left the test; ranks 1, 2 wait in init_rpc (t.py:20 in test_x)",
+            0,
+        )
+        self.check(
+            [waits(0, joined[0], end), waits(1, joined[1], end), left(2, joined[2])],
+            "rank 2 left the test after init_rpc; ranks 0, 1 wait in rpc.shutdown (t.py:20 in test_x)",
+            2,
+        )
+        barrier = call("barrier", members=(0, 1, 2))
+        self.check(
+            [waits(0, joined[0], end), waits(1, joined[1], end), waits(2, joined[2], barrier)],
+            "rank 2 waits in barrier #1 (t.py:20 in test_x), for which nobody comes: "
+            "ranks 0, 1 never came to barrier #1: they wait in rpc.shutdown (t.py:20 in test_x)",
+            2,
+        )
+
+    def test_answers_of_rpc(self) -> None:
+        """A rank that waits for an answer is not held up by what the one asked waits for, but by its end."""
+        joined = [joins(f"w{rank}", 3, state="ended") for rank in range(3)]
+        asking = waits(0, joined[0], asks("w1"))
+        self.check(
+            [asking, *(waits(rank, joined[rank], leaves("w", 3)) for rank in (1, 2))],
+            "rank 0 never came to rpc.shutdown: it waits in rpc_sync to w1 (t.py:20 in test_x); "
+            "ranks 1, 2 wait in rpc.shutdown (t.py:20 in test_x)",
+            0,
+        )
+        self.check(
+            [asking, left(1, joined[1]), left(2)],
+            "rank 1 left the test after init_rpc; rank 0 waits in rpc_sync to w1 (t.py:20 in test_x)",
+            1,
+        )
+        elsewhere = RankState(1, (joined[1],), at="t.py:30 in serve")
+        self.check(
+            [asking, elsewhere, left(2)],
+            "rank 1 has not answered: it is at t.py:30 in serve; rank 0 waits in rpc_sync to w1 "
+            "(t.py:20 in test_x)",
+            1,
+        )
+
+    def test_answers_of_each_other(self) -> None:
+        """At the deadline, where all that are left wait for answers, nobody is the cause."""
+        joined = [joins(f"w{rank}", 3, state="ended") for rank in range(2)]
+        states = [waits(0, joined[0], asks("w1")), waits(1, joined[1], asks("w0", "to_here")), left(2)]
+        self.assertIsNone(explain(states))
+        text = (
+            "rank 0 waits in rpc_sync to w1 (t.py:20 in test_x); "
+            "rank 1 waits in to_here from w0 (t.py:20 in test_x)"
+        )
+        self.assertEqual(explain(states, over=True), Explanation(text, ()))
+        self.assertIsNone(explain([*states, waits(3)], over=True))
 
     def test_nothing_to_say(self) -> None:
         """Ranks that wait for nobody give no line."""

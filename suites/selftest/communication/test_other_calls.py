@@ -36,6 +36,21 @@ class OtherCallsTest(unittest.TestCase):
         found = [(c.waits, c.bounded, c.signature.key) for c in self.calls()]
         self.assertEqual(found, [(True, False, "a"), (False, False, "a"), (True, True, "b")])
 
+    def test_workers(self) -> None:
+        """A rank waits for a worker's answer where it says so, and for all workers where there are any."""
+        self.others.asks_worker("rpc_async", "w1", waits=False)
+        self.others.ended(self.others.asks_worker("to_here", "w1", waits=True), raised=True)
+        for workers in (2, 0):
+            self.others.meets_workers("rpc.shutdown", "w0", workers, 9.0)
+        found = [(c.waits, c.raised, c.signature.key, c.signature.workers) for c in self.calls()]
+        expected = [
+            (False, False, "w1", 0),
+            (False, True, "w1", 0),
+            (True, False, "w0", 2),
+            (False, False, "w0", 0),
+        ]
+        self.assertEqual(found, expected)
+
     def test_layouts(self) -> None:
         """Placements are numbered by mesh."""
         for members in ((0, 1), (0, 1), (0, 2)):

@@ -12,7 +12,10 @@ from hypothesis import strategies as st
 from harness.communication.wait_graph import RankView, prove
 from harness.communication_call import Call, Kind, Signature
 from suites.selftest.communication.samples import (
+    asks,
     call,
+    joins,
+    leaves,
     making,
     receive,
     send,
@@ -220,6 +223,33 @@ class RendezvousTest(unittest.TestCase):
         done = call("store.barrier", state="ended", kind=Kind.STORE, key="k", group="", members=())
         self.assertEqual(stuck([two], left(done)), [])
         self.assertEqual(stuck([two], left(replace(done, signature=waits_for_key("k").signature))), [0])
+
+    def test_remote_calls(self) -> None:
+        """Each row: ranks that wait for workers of RPC, and who is stuck: nobody while an agent is up."""
+        joined, joins_now = joins("w", state="ended"), joins("w")
+        left, barrier = leaves("w", state="ended"), call("barrier")
+        gone = RankView(0, (joined, left), settled=True)
+        table: dict[str, tuple[list[Any], list[int]]] = {
+            "one never joins": ([[joins_now]] * 3 + [RankView(0, settled=True)], [0, 1, 2]),
+            "one may join yet": ([[joins_now]] * 3 + [busy()], []),
+            "all have begun to join": ([[joins_now]] * 4, []),
+            "joining gives up": ([[joins("w", timeout_s=50.0)]] * 3 + [RankView(0, settled=True)], []),
+            "one left without a shutdown": (
+                [[joined, leaves("w")]] * 3 + [RankView(0, [joined], settled=True)],
+                [],
+            ),
+            "nobody answers": ([[joined, asks("w")], gone, gone, gone], []),
+            "a barrier beside agents": ([[joined, barrier], *[[joined, leaves("w")]] * 3], []),
+            "an agent may set the key": ([[joined, waits_for_key()], gone, gone, gone], []),
+            "the agent of one that is done may": (
+                [[waits_for_key()], RankView(0, [joined], settled=True), gone, gone],
+                [],
+            ),
+            "a barrier after the agents": ([[joined, left, barrier], gone, gone, gone], [0]),
+        }
+        for name, (ranks, expected) in table.items():
+            with self.subTest(name):
+                self.assertEqual(stuck(*ranks), expected)
 
     def test_over(self) -> None:
         """When the test is over, nothing has helped that might have."""

@@ -10,7 +10,7 @@ from harness.communication_call import Call, Kind
 from harness.outcomes import Status
 from harness.record import MOST_CALLS, RankRecord
 from harness.report.communication_layout import FEWEST_SHOWN, MOST_LANES, Lanes, lanes
-from suites.selftest.communication.samples import call, making, receive, send, waits_for_key
+from suites.selftest.communication.samples import asks, call, leaves, making, receive, send, waits_for_key
 
 
 def ranks(*calls: Sequence[Call], status: Status = Status.DEADLOCKED) -> list[RankRecord]:
@@ -88,6 +88,8 @@ class MeetingsTest(unittest.TestCase):
                 [("send", "met", {0: 0}, ()), ("recv", "met", {1: 0}, ())],
             ),
             ("from any source, waiting", [], [receive(None)], [("recv", "unmatched", {1: 0}, ())]),
+            ("a remote call", [asks("w1")], [], [("rpc_sync", "open", {0: 0}, ())]),
+            ("a shutdown", [leaves("w0")], [], [("rpc.shutdown", "open", {0: 0}, ())]),
             ("a key that nobody sets", [waits_for_key()], [], [("store.get", "unmatched", {0: 0}, ())]),
         ]
         for what, first, second, expected in table:
@@ -100,6 +102,7 @@ class MeetingsTest(unittest.TestCase):
             call("store.set", kind=Kind.SETTING, state="ended"),
             call("store.get", kind=Kind.STORE, state="ended"),
             call("backward", kind=Kind.IN_CPP, state="ended"),
+            asks("w1", state="ended"),
             call("redistribute", kind=Kind.LAYOUT, state="ended", members=(0, 1)),
         ]
         self.assertIsNone(lanes(ranks(quiet, quiet)))

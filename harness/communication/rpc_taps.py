@@ -1,0 +1,100 @@
+"""Where remote calls are seen: what of ``torch.distributed.rpc`` waits for one worker, or for all of them."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from harness.communication.rpc_workers import JOINING, LEAVING
+from harness.communication.tap_state import Taps
+from harness.compiler_state import uncompiled
+
+
+def rpc_wrappers(taps: Taps) -> Iterator[tuple[Any, str, Callable[..., Any]]]:
+    """What records remote calls: owners, names, and the functions to put there; none where RPC is not there.
+
+    These are functions that torch calls itself, as a test may have the public ones by other names; but for
+    ``shutdown``, since no other function lasts as long as that.
+    """
+    rpc: Any = sys.modules.get("torch.distributed.rpc")
+    if rpc is None or not rpc.is_available():
+        return
+    api = rpc.api
+    yield rpc.backend_registry, "init_backend", _joining(rpc.backend_registry.init_backend, taps)
+    yield api, "_invoke_rpc", _asking(api._invoke_rpc, api, taps)
+    yield api.PyRRef, "to_here", _fetching(api.PyRRef.to_here, taps)
+    shutdown = _leaving(api.shutdown, api, taps)
+    yield api, "shutdown", shutdown
+    yield rpc, "shutdown", shutdown
+
+
+def _joining(original: Callable[..., Any], taps: Taps) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def init_backend(*args: Any, **kwargs: Any) -> Any:
+        recorder, name = taps.recorder, kwargs.get("name")
+        if recorder is None or taps.seen.now or name is None:
+            return original(*args, **kwargs)
+        options = kwargs.get("rpc_backend_options")
+        timeout_s = getattr(options, "rpc_timeout", None) or None  # 0 is none
+        token = recorder.meets_workers(JOINING, name, int(kwargs.get("world_size") or 0), timeout_s)
+        return _recorded(lambda: original(*args, **kwargs), token, taps)
+
+    return uncompiled(init_backend)
+
+
+def _leaving(original: Callable[..., Any], api: Any, taps: Taps) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def shutdown(graceful: bool = True, timeout: float = 0) -> Any:
+        recorder = taps.recorder
+        if recorder is None or taps.seen.now or not api._is_current_rpc_agent_set():
+            return original(graceful, timeout)
+        agent = api._get_current_rpc_agent()
+        # Where workers come and go, nobody waits for others to leave.
+        waits = graceful and getattr(agent, "is_static_group", True)
+        workers = len(agent.get_worker_infos()) if waits else 0
+        token = recorder.meets_workers(LEAVING, agent.get_worker_info().name, workers, timeout or None)
+        return _recorded(lambda: original(graceful, timeout), token, taps)
+
+    return uncompiled(shutdown)
+
+
+def _recorded(call: Callable[[], Any], token: int, taps: Taps) -> Any:
+    """Makes a call that is recorded, without what it asks of workers by itself."""
+    recorder, raised = taps.recorder, True
+    try:
+        with taps.unseen():
+            found = call()
+        raised = False
+        return found
+    finally:
+        if recorder is not None:
+            recorder.ended(token, raised=raised)
+
+
+def _asking(original: Callable[..., Any], api: Any, taps: Taps) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def invoke(to: Any, func: Any, rpc_type: Any, *args: Any, **kwargs: Any) -> Any:
+        future = original(to, func, rpc_type, *args, **kwargs)
+        recorder = taps.recorder
+        if recorder is not None and not taps.seen.now:
+            worker = api._to_worker_info(to).name
+            token = recorder.asks_worker(f"rpc_{rpc_type.value}", worker, waits=False)
+            recorder.ended(token)  # until somebody waits for it
+            recorder.futures.add((token,), future)
+        return future
+
+    return uncompiled(invoke)
+
+
+def _fetching(original: Callable[..., Any], taps: Taps) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def to_here(self: Any, *args: Any, **kwargs: Any) -> Any:
+        recorder = taps.recorder
+        if recorder is None or taps.seen.now:
+            return original(self, *args, **kwargs)
+        token = recorder.asks_worker("to_here", self.owner_name(), waits=True)
+        return _recorded(lambda: original(self, *args, **kwargs), token, taps)
+
+    return uncompiled(to_here)

@@ -1,0 +1,56 @@
+"""Workers of ``torch.distributed.rpc``: which rank is which, who has not come, whose agent is up. Pure.
+
+A worker is known by its name, which its rank gave to ``init_rpc``. It answers by threads of its agent,
+whatever its rank does meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from harness.communication.matching import CallsByRank
+from harness.communication_call import Call, Kind
+
+JOINING, LEAVING = "init_rpc", "rpc.shutdown"
+
+
+def rank_of(calls: CallsByRank, worker: str) -> int | None:
+    """The rank that has joined, or begun to, under this name; None where there is none, or more than one."""
+    found = {
+        rank for rank, mine in calls.items() if any(c.signature.key == worker for c in _of(mine, JOINING))
+    }
+    return found.pop() if len(found) == 1 else None
+
+
+def absent_workers(calls: CallsByRank, rank: int, waiting: Call) -> tuple[int, ...]:
+    """The ranks for which a rank waits in a call that all workers have to make, each as often as the others.
+
+    () where all workers have come, also where not all of them are ranks.
+    """
+    s = waiting.signature
+    made = {each: _of(mine, s.operation) for each, mine in calls.items()}
+    nth = next(place for place, each in enumerate(made[rank]) if each is waiting)
+    come = {each for each, mine in made.items() if len(mine) > nth}
+    if len(come) >= s.workers:
+        return ()
+    joined = [each for each, mine in calls.items() if _of(mine, JOINING)]
+    members = joined if len(joined) == s.workers else calls
+    return tuple(each for each in members if each not in come)
+
+
+def agent_is_up(mine: Sequence[Call]) -> bool:
+    """Whether a rank has joined and not left: its agent's threads may do what any worker asks of them."""
+    ended = [sum(c.ended_s is not None for c in _of(mine, what)) for what in (JOINING, LEAVING)]
+    return ended[0] > ended[1]
+
+
+def may_be_answered(calls: CallsByRank, waiting: Sequence[Call], never: Collection[int]) -> bool:
+    """Whether a rank waits in these calls for an answer, and not that of a rank which ``never`` gives one."""
+    first = next(iter(waiting), None)
+    if first is None or first.kind is not Kind.ANSWER:
+        return False
+    return rank_of(calls, first.signature.key) not in never
+
+
+def _of(mine: Sequence[Call], operation: str) -> list[Call]:
+    return [c for c in mine if c.kind is Kind.WORKERS and c.signature.operation == operation]

@@ -1,0 +1,115 @@
+"""Tests what two ranks record of ``torch.distributed.rpc``, each in a log that the test can read."""
+
+from __future__ import annotations
+
+import mmap
+import operator
+import unittest
+from collections.abc import Iterator
+from contextlib import contextmanager
+from unittest import mock
+
+import torch
+from torch.distributed import rpc
+
+from harness import MultiProcessTestCase
+from harness.communication import call_log, taps
+from harness.communication.call_log import LOG_BYTES, CallLog
+from harness.communication.recorder import Recorder
+from harness.communication_call import Call, Kind
+
+TIMEOUT_S = 50.0
+
+
+def fail() -> None:
+    """What a rank is asked to do in vain."""
+    raise ValueError("asked for")
+
+
+@unittest.skipUnless(rpc.is_available(), "torch was built without RPC")
+class RecordedTest(MultiProcessTestCase):
+    """The calls of two workers."""
+
+    world_size = 2
+
+    @contextmanager
+    def joined(self, *, leaves: bool = True) -> Iterator[mmap.mmap]:
+        """Joins, gives the memory in which the rank's calls are, and ``leaves`` if all is well."""
+        found, memory = taps.prepare(), mmap.mmap(-1, LOG_BYTES)
+        assert found is not None
+        with mock.patch.object(found, "recorder", Recorder(CallLog(memory), taps.members_of)):
+            options = rpc.TensorPipeRpcBackendOptions(
+                init_method=f"file://{self.file_name}", rpc_timeout=TIMEOUT_S
+            )
+            rpc.init_rpc(f"w{self.rank}", rank=self.rank, world_size=2, rpc_backend_options=options)
+            yield memory
+            if leaves:
+                rpc.shutdown()
+
+    def answers(self, memory: mmap.mmap) -> list[Call]:
+        """The remote calls."""
+        return [call for call in call_log.read(memory) if call.kind is Kind.ANSWER]
+
+    def test_joining_and_leaving(self) -> None:
+        """Both have the worker's name, and how many there are; nothing that they do is recorded."""
+        with self.joined() as memory:
+            (joining,) = call_log.read(memory)
+        told = joining.signature
+        self.assertEqual((str(joining), told.kind, told.key), ("init_rpc", Kind.WORKERS, f"w{self.rank}"))
+        self.assertEqual((told.workers, told.timeout_s), (2, TIMEOUT_S))
+        _, leaving = call_log.read(memory)
+        self.assertEqual((str(leaving), leaving.signature.key), ("rpc.shutdown", f"w{self.rank}"))
+        self.assertEqual((leaving.signature.workers, leaving.signature.timeout_s), (2, None))
+        for call in (joining, leaving):
+            self.assertIsNotNone(call.waiting_s)
+            self.assertIsNotNone(call.ended_s)
+            self.assertRegex(call.place, r"^test_rpc_taps.py:\d+ in joined$")
+
+    def test_leaving_alone(self) -> None:
+        """Who leaves without the others waits for nobody."""
+        with self.joined(leaves=False) as memory:
+            rpc.shutdown(graceful=False)
+            self.assertFalse(call_log.read(memory)[-1].signature.workers)
+            with self.assertRaisesRegex(RuntimeError, "not been initialized"):
+                rpc.shutdown()
+            self.assertEqual(len(call_log.read(memory)), 2)
+
+    def test_answers(self) -> None:
+        """A rank asks in each of the three ways, and waits for an asynchronous call when it does."""
+        other, one = f"w{1 - self.rank}", torch.ones(2)
+        with self.joined() as memory:
+            future = rpc.rpc_async(other, torch.add, (one, one))
+            (asked,) = self.answers(memory)
+            self.assertEqual((asked.waiting_s, asked.waits), (None, False))
+            self.assertEqual(future.wait().tolist(), [2, 2])
+            (asked,) = self.answers(memory)
+            self.assertIsNotNone(asked.waiting_s)
+            self.assertIsNotNone(asked.ended_s)
+            self.assertEqual(rpc.rpc_sync(1 - self.rank, operator.add, (1, 2)), 3)
+            self.assertEqual(rpc.remote(other, operator.add, (1, 3)).to_here(), 4)
+            kinds = ("rpc_async to", "rpc_sync to", "to_here from")
+            self.assertEqual([str(c) for c in self.answers(memory)], [f"{kind} {other}" for kind in kinds])
+            self.assertEqual([c.waits for c in self.answers(memory)], [False] * 3)
+
+    def test_chained(self) -> None:
+        """Who waits for what comes after an answer waits for the answer; it has the line that asked."""
+        with self.joined() as memory:
+            rpc.rpc_async(f"w{1 - self.rank}", operator.add, (1, 2)).then(
+                lambda answered: self.assertEqual(answered.wait(), 3)
+            ).wait()
+            (asked,) = self.answers(memory)
+            self.assertIsNotNone(asked.waiting_s)
+            self.assertRegex(asked.place, r" in test_chained$")
+
+    def test_raising(self) -> None:
+        """What a remote function raises ends the call."""
+        with self.joined() as memory:
+            for ask in (rpc.rpc_sync, lambda *to: rpc.remote(*to).to_here()):
+                with self.assertRaisesRegex(ValueError, "asked for"):
+                    ask(f"w{1 - self.rank}", fail)
+                last = self.answers(memory)[-1]
+                self.assertEqual((last.raised, last.waits), (True, False))
+
+
+if __name__ == "__main__":
+    unittest.main()
