@@ -17,7 +17,7 @@ from harness.communication.difference_text import (
     verb_of,
 )
 from harness.communication.group_choice import other_group
-from harness.communication.key_setters import narrowed
+from harness.communication.key_setters import gone_past, narrowed
 from harness.communication.matching import (
     CallsByRank,
     differences,
@@ -169,7 +169,9 @@ def _missing_text(
     never = f"never came to {missed.brief}"
     where = f"{mine.call}{mine.call.at}{set_instead_text(calls, mine.call)}"
     if _are_known(mine, by_rank):
-        where += f", which {ranks_text(mine.waits_for)} would set"
+        one = len(mine.waits_for) == 1
+        keys = ("key that names", "is") if one else ("keys that name", "are")
+        where += f", where the {keys[0]} {ranks_text(mine.waits_for)} {keys[1]} not set"
     return f"{never}: it waits in {where}", f"{never}: they wait in {where}"
 
 
@@ -269,16 +271,26 @@ def _are_known(each: Waiting, by_rank: Mapping[int, RankState]) -> bool:
 
 
 def _unset(by_rank: Mapping[int, RankState], waiting: Mapping[int, Waiting]) -> Explanation | None:
-    """Ranks that have left, or are gone, and of which a key is known to be theirs that others wait for."""
+    """Ranks that have left, or gone past where others set theirs, and whose own key another waits for."""
+    calls = {rank: state.calls for rank, state in by_rank.items()}
     for each in waiting.values():
+        if not _are_known(each, by_rank):
+            continue
         gone = [rank for rank in each.waits_for if by_rank[rank].finished or by_rank[rank].gone]
-        if gone and _are_known(each, by_rank):
-            texts = {rank: _state_text(by_rank[rank], each.call) for rank in gone}
+        texts = {rank: _state_text(by_rank[rank], each.call) for rank in gone}
+        if not gone:
+            gone = [rank for rank in gone_past(calls, each) if rank in waiting]
+            texts = {rank: _waits_already(waiting[rank].call) for rank in gone}
+        if gone:
             told = "; ".join(verb_of(ranks, *text) for text, ranks in alike(gone, texts.__getitem__))
-            waits = [each, *(w for w in waiting.values() if w is not each)]
+            waits = [each, *(w for w in waiting.values() if w is not each and w.rank not in gone)]
             text = f"{told} and never set what {ranks_text([each.rank])} waits for; {waits_text(waits)}"
             return Explanation(text, tuple(gone))
     return None
+
+
+def _waits_already(call: Call) -> tuple[str, str]:
+    return f"waits in {call.brief}{call.at}", f"wait in {call.brief}{call.at}"
 
 
 def _store(

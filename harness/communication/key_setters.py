@@ -1,4 +1,4 @@
-"""``narrowed``: which rank is to set the key for which another waits, where the keys' numbers tell. Pure.
+"""Which rank is to set the key for which another waits, where the keys' numbers tell. Pure.
 
 Ranks often announce themselves by keys that end in their own numbers: ``store.set(f"ready/{rank}", ...)``.
 Where some rank has set such a key for itself and none for another, the rest of these keys are theirs whose
@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from harness.communication.matching import CallsByRank
+from harness.communication.matching import CallsByRank, rows
 from harness.communication.wait_graph import Waiting, names_of
 from harness.communication_call import Call, Kind
 
@@ -26,6 +26,32 @@ def narrowed(calls: CallsByRank, waiting: Mapping[int, Waiting]) -> dict[int, Wa
             setters = _setters(calls, rank, each.call)
             found[rank] = replace(each, waits_for=setters) if setters else each
     return found
+
+
+def gone_past(calls: CallsByRank, each: Waiting) -> tuple[int, ...]:
+    """Of the ranks for whose own keys another waits, those that will not set them where the others did.
+
+    They are in a collective, or past it, before which every rank that has set its own key did so. () where
+    these, and the one that waits, are not more than they: then nobody knows who is odd.
+    """
+    series = {_numbered(name)[0] for name in names_of(each.call)[1:]}
+    setting = {
+        rank: call.started_s
+        for rank, mine in calls.items()
+        for call in mine
+        if call.kind is Kind.SETTING and any((s, rank) in map(_numbered, names_of(call)[1:]) for s in series)
+    }
+    after = [
+        row.calls.keys()
+        for row in rows(calls)
+        if all(set_s < row.calls[rank].started_s for rank, set_s in setting.items() if rank in row.calls)
+    ]
+    found = [
+        owner
+        for owner in each.waits_for
+        if all(any({owner, rank} <= members for members in after) for rank in setting)
+    ]
+    return tuple(found) if len(found) <= len(setting) else ()
 
 
 def _setters(calls: CallsByRank, waits: int, call: Call) -> tuple[int, ...]:

@@ -165,7 +165,9 @@ class ExplainTest(unittest.TestCase):
         found = explain([*states, waits(2, extra)])
         assert found is not None
         self.assertEqual(found.ranks, (2,))
-        self.assertIn("store.get('1/2') (t.py:20 in test_x), which rank 2 would set", found.text)
+        self.assertIn(
+            "store.get('1/2') (t.py:20 in test_x), where the key that names rank 2 is not set", found.text
+        )
 
     def test_key_of_one_that_left(self) -> None:
         """The cause is the rank that has left without setting its key, as its peers have set theirs."""
@@ -176,6 +178,19 @@ class ExplainTest(unittest.TestCase):
             "rank 2 left the test and never set what rank 0 waits for; "
             "rank 0 waits in store.get('1/2') (t.py:20 in test_x); "
             "ranks 1, 3 wait in all_reduce #1 (t.py:20 in test_x)",
+            2,
+        )
+
+    def test_key_of_one_that_forgot_it(self) -> None:
+        """The cause is the rank that waits with its peers, but has not set its key before as they have."""
+        barrier = call("barrier", 2)
+        others = [waits(r, sets_key(f"1/{r}"), barrier) for r in (1, 3)]
+        keys = waits_for_key("1/1, 1/2, 1/3")
+        self.check(
+            [waits(0, keys), others[0], waits(2, barrier), others[1]],
+            "rank 2 waits in barrier #2 (t.py:20 in test_x) and never set what rank 0 waits for; "
+            "rank 0 waits in store.get('1/1, 1/2, 1/3') (t.py:20 in test_x); "
+            "ranks 1, 3 wait in barrier #2 (t.py:20 in test_x)",
             2,
         )
 
@@ -329,6 +344,16 @@ class ExplainTest(unittest.TestCase):
             "rank 2 waits in barrier #1 (t.py:20 in test_x), for which nobody comes: "
             "ranks 0, 1 never came to barrier #1: they wait in rpc.shutdown (t.py:20 in test_x)",
             2,
+        )
+
+    def test_a_barrier_against_a_shutdown(self) -> None:
+        """Of two ranks both are said, and neither is the cause."""
+        states = [waits(0, joins("w0", 2, state="ended"), leaves("w0", 2))]
+        states.append(waits(1, joins("w1", 2, state="ended"), call("barrier", members=(0, 1))))
+        self.check(
+            states,
+            "rank 0 waits in rpc.shutdown (t.py:20 in test_x); "
+            "rank 1 waits in barrier #1 of the default group (t.py:20 in test_x)",
         )
 
     def test_answers_of_rpc(self) -> None:

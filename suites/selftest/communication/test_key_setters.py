@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import unittest
 
-from harness.communication.key_setters import narrowed
+from harness.communication.key_setters import gone_past, narrowed
 from harness.communication.wait_graph import Waiting
-from suites.selftest.communication.samples import receive, sets_key, waits_for_key
+from harness.communication_call import Call
+from suites.selftest.communication.samples import call, receive, sets_key, waits_for_key
 
 
 class NarrowedTest(unittest.TestCase):
@@ -32,11 +33,29 @@ class NarrowedTest(unittest.TestCase):
                 waiting = {0: Waiting(0, waits_for_key(key), anybody)}
                 self.assertEqual(narrowed(calls, waiting)[0].waits_for, expected)
 
+    def test_gone_past(self) -> None:
+        """Whose keys rank 0 waits for in vain: those who came to what the others came to with theirs set."""
+        early, late = call("barrier", 0, at=-0.5), call("barrier", 2)
+        first, third = sets_key("1/1"), sets_key("1/3")
+        rows: tuple[tuple[str, list[list[Call]], tuple[int, ...]], ...] = (
+            ("one forgot it", [[first, late], [late], [third, late]], (2,)),
+            ("it is elsewhere", [[first, late], [], [third, late]], ()),
+            ("the others set theirs later", [[early, first], [early], [early, third]], ()),
+            ("one of the others did", [[first, late], [early, late], [early, third, late]], (2,)),
+            ("one of the others did, and is there", [[early, first], [early], [third, late]], ()),
+            ("as many forgot it as did not", [[first, late], [late], [late]], ()),
+        )
+        for name, others, expected in rows:
+            with self.subTest(name):
+                calls = {0: [waits_for_key("1/1, 1/2, 1/3")], **dict(enumerate(others, 1))}
+                each = Waiting(0, calls[0][0], (1, 2, 3))
+                self.assertEqual(gone_past(calls, narrowed(calls, {0: each})[0]), expected)
+
     def test_others(self) -> None:
         """Who waits for a message, or for workers, waits for the same as before."""
         calls = {0: [], 1: [sets_key("1/1")], 2: []}
-        for call in (receive(None), waits_for_key("1/2", workers=3)):
-            waiting = {0: Waiting(0, call, (1, 2))}
+        for each in (receive(None), waits_for_key("1/2", workers=3)):
+            waiting = {0: Waiting(0, each, (1, 2))}
             self.assertEqual(narrowed(calls, waiting), waiting)
 
 

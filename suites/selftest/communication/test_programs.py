@@ -22,9 +22,8 @@ from suites.selftest.communication.programs.table import PROGRAMS
 from suites.selftest.communication.started_programs import case_of
 from suites.selftest.faults.rows import OnForkServer, Played
 
-# Seconds. Only a program that is to come to its deadline waits for it.
+# Seconds. Programs that are to come to their deadline have one of their own.
 DEADLINE = "90"
-SHORT_DEADLINE = "3"
 # Nor does any wait for these, after a rank that failed or skipped.
 GRACES = {"HARNESS_GRACE": "600", "HARNESS_SKIP_GRACE": "600"}
 
@@ -47,7 +46,7 @@ class ProgramRows(OnForkServer):
 
     def play_program(self, program: Program) -> Played:
         """Runs a program in the class's rank mode."""
-        deadline = SHORT_DEADLINE if program.kind is Kind.TIMED_OUT else DEADLINE
+        deadline = str(program.deadline_s) if program.kind is Kind.TIMED_OUT else DEADLINE
         case = case_of(program, self.mode)
         return self.play(case, f"test_{program.name}", HARNESS_TIMEOUT=deadline, **GRACES, **self.environ)
 

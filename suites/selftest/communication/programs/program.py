@@ -58,7 +58,7 @@ class Program:
     ``guilty`` are the ranks with which the line ``cause:`` begins; () where no rank is odd. ``words`` have to
     be in that line, or in one warning, in any order; " | " separates words of which one is enough. Words that
     begin with ``cause:`` are the whole of the line. ``modes`` are the rank modes in which the program is
-    tested.
+    tested. ``deadline_s`` is for programs that come to their deadline.
     """
 
     body: Body
@@ -67,6 +67,7 @@ class Program:
     guilty: tuple[int, ...] = ()
     words: tuple[str, ...] = ()
     modes: tuple[str, ...] = (FRESH,)
+    deadline_s: int = 3
 
     @property
     def name(self) -> str:
@@ -110,11 +111,12 @@ class Table:
         *words: str,
         guilty: Iterable[int] = (),
         modes: tuple[str, ...] = (FRESH,),
+        deadline_s: int = 3,
     ) -> Callable[[Body], Body]:
         """Enters the decorated function as a program with a bug."""
 
         def enter(body: Body) -> Body:
-            self.programs.append(Program(body, world_size, kind, tuple(guilty), words, modes))
+            self.programs.append(Program(body, world_size, kind, tuple(guilty), words, modes, deadline_s))
             return body
 
         return enter

@@ -18,6 +18,8 @@ TABLE = Table()
 check = unittest.TestCase()
 # Seconds that a call takes: longer than a proof takes.
 SLOW_S = 1.2
+# Seconds of programs that come to their deadline: joining takes long on a busy machine.
+DEADLINE_S = 6
 
 
 def add(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
@@ -49,7 +51,9 @@ dist.register_rendezvous_handler("meet", _meet)
 
 def _worker(rank: int, world_size: int, timeout_s: float = 60.0) -> dict[str, Any]:
     """Arguments of ``init_rpc``."""
-    options = rpc.TensorPipeRpcBackendOptions(init_method="meet://all", rpc_timeout=timeout_s)
+    # The others' threads never sleep, so that by them no rank looks as if it could not move.
+    transport = {"_transports": ["uv"], "_channels": ["basic"]}
+    options = rpc.TensorPipeRpcBackendOptions(init_method="meet://all", rpc_timeout=timeout_s, **transport)
     return {"name": f"worker{rank}", "rank": rank, "world_size": world_size, "rpc_backend_options": options}
 
 
@@ -119,6 +123,7 @@ def never_joins(rank: int, world_size: int) -> None:
     "cause: rank 2 left the test after init_rpc; ranks 0, 1 wait in rpc.shutdown "
     "({waits} in leaves_without_a_shutdown)",
     guilty=[2],
+    deadline_s=DEADLINE_S,
     modes=KEPT,
 )
 def leaves_without_a_shutdown(rank: int, world_size: int) -> None:
@@ -135,6 +140,7 @@ def leaves_without_a_shutdown(rank: int, world_size: int) -> None:
     "for which nobody comes",
     "ranks 0, 1 never came to barrier #1: they wait in rpc.shutdown ({waits}",
     guilty=[2],
+    deadline_s=DEADLINE_S,
 )
 def barrier_before_a_shutdown(rank: int, world_size: int) -> None:
     """Rank 2 comes to a barrier first, and its peers to the shutdown."""
@@ -144,22 +150,13 @@ def barrier_before_a_shutdown(rank: int, world_size: int) -> None:
     rpc.shutdown()  # waits
 
 
-@TABLE.bug(2, Kind.TIMED_OUT, "rank 0 waits in rpc.shutdown ({waits}", "rank 1 waits in barrier #1", "{also}")
-def barrier_against_a_shutdown(rank: int, world_size: int) -> None:
-    """Of two ranks one comes to a barrier and the other to the shutdown: both are said."""
-    rpc.init_rpc(**_worker(rank, world_size))
-    if rank == 1:
-        dist.barrier()  # also
-    rpc.shutdown()  # waits
-
-
 @TABLE.bug(
     3,
     Kind.TIMED_OUT,
     "rank 0 never came to rpc.shutdown: it waits in rpc_sync to worker2 ({guilty}",
-    "rank 1 waits in rpc.shutdown ({waits}",
-    "rank 2 waits in ",
+    "rank 1 waits in rpc.shutdown ({waits} | ranks 1, 2 wait in rpc.shutdown ({waits}",
     guilty=[0],
+    deadline_s=DEADLINE_S,
 )
 def asks_another_to_meet_all(rank: int, world_size: int) -> None:
     """Rank 0 has rank 2 come to a barrier, and waits for the answer instead of coming too."""
@@ -175,6 +172,7 @@ def asks_another_to_meet_all(rank: int, world_size: int) -> None:
     "cause: rank 2 left the test after init_rpc; ranks 0, 1 wait in to_here from worker2 "
     "({waits} in fetches_what_never_ends)",
     guilty=[2],
+    deadline_s=DEADLINE_S,
 )
 def fetches_what_never_ends(rank: int, world_size: int) -> None:
     """Rank 2 is done, and its agent runs what its peers have asked for longer than the test may take."""

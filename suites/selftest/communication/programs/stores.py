@@ -74,6 +74,26 @@ def key_set_after_the_barrier(rank: int, world_size: int) -> None:
 
 
 @bug(
+    4,
+    Kind.DEADLOCKED,
+    "cause: rank 2 waits in barrier #1 ({guilty} in key_that_its_rank_forgets) "
+    "and never set what rank 0 waits for; "
+    "rank 0 waits in store.wait('of/1, of/2, of/3') ({waits} in key_that_its_rank_forgets); "
+    "ranks 1, 3 wait in barrier #1 ({guilty} in key_that_its_rank_forgets)",
+    guilty=[2],
+    modes=KEPT,
+)
+def key_that_its_rank_forgets(rank: int, world_size: int) -> None:
+    """Rank 0 waits for a key of each rank, and rank 2 goes on without setting its own."""
+    store = _get_default_store()
+    if rank in (1, 3):
+        store.set(f"of/{rank}", "1")
+    if rank == 0:
+        store.wait([f"of/{other}" for other in range(1, world_size)])  # waits
+    dist.barrier()  # guilty
+
+
+@bug(
     3,
     Kind.DEADLOCKED,
     "ranks 1, 2 wait in store.get('lr')",
