@@ -13,7 +13,7 @@ from torch import fx
 from torch._dynamo import compiled_autograd
 from torch._dynamo.source import ConstantSource
 from torch._functorch import config, partitioners
-from torch._functorch._aot_autograd import autograd_cache, graph_compile
+from torch._functorch._aot_autograd import autograd_cache, graph_compile, utils
 from torch._inductor import config as inductor_config
 from torch._inductor.custom_graph_pass import CustomKnapsackSolver, CustomRuntimeEstimator
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
@@ -61,6 +61,16 @@ def names_of(found: Any) -> list[str]:
     """The nodes of an instance's graph, with the arguments of those that take an item."""
     nodes = found.fx_tracer.graph.nodes
     return [f"{each.name}{list(each.args[1:])}" if "getitem" in each.name else each.name for each in nodes]
+
+
+def copied(**metas: dict[str, Any]) -> list[str]:
+    """What a backward's nodes know of the forward's: of a graph, and of one within it, with what is known."""
+    inner = graph(lambda made: unary(made, aten.tan.default, start="inner"), **metas)
+    found = graph(lambda made: unary(made, aten.sin.default, aten.cos.default, aten.exp.default), **metas)
+    found.inner = inner
+    utils.copy_fwd_metadata_to_bw_nodes(found)
+    known = [each for one in (found, inner) for each in one.graph.nodes if "seq_nr" in each.meta]
+    return [f"{each.name} {sorted((name, str(of)) for name, of in each.meta.items())}" for each in known]
 
 
 class Items:
@@ -215,5 +225,8 @@ NAMES = {
     **{
         each.__name__: each for each in (tagged, compiler, traced, placeholders, names_of, after, hooks_moved)
     },
-    **{each.__name__: each for each in (checked, renamed, configured, Estimator, Solver, with_hooks, symbol)},
+    **{
+        each.__name__: each
+        for each in (copied, checked, renamed, configured, Estimator, Solver, with_hooks, symbol)
+    },
 }

@@ -157,7 +157,16 @@ PARTITIONED = (
         for of in ("len", "'default_partition'", "'min_cut_rematerialization_partition'")
     ),
 )
+_FORWARD = "{'seq_nr': 4, 'nn_module_stack': 'layer', 'source_fn_stack': 'call', 'custom': {'a': 1, 'b': 2}}"
 CAPTURED = (
+    *(
+        f"copied(sin_default={forward}, cos_default={{'seq_nr': 4, 'custom': {{'b': 3}}, **{first}}}, "
+        f"exp_default={{'seq_nr': {number}, 'custom': {{'b': 5, 'c': 6}}, 'partitioner_tag': 'is_backward'}},"
+        f" tan_default={{'seq_nr': 4, 'partitioner_tag': 'is_backward', **{more}}})"
+        for forward in (_FORWARD, "{'seq_nr': 4}", "{'nn_module_stack': 'layer'}")
+        for first in ("{}", "{'partitioner_tag': 'is_backward'}")
+        for number, more in ((4, "{}"), (5, "{'is_gradient_acc': True}"))
+    ),
     "compiler().wrap_fake(3, None)",
     "compiler().wrap_fake(ramp(3), None).dim()",
     *(

@@ -31,6 +31,7 @@ from torch.distributed.tensor import (
     _redistribute,
     _tp_conv,
     _utils,
+    distribute_tensor,
     placement_types,
 )
 from torch.distributed.tensor._dtensor_spec import DTensorSpec, ShardOrderEntry, TensorMeta
@@ -265,7 +266,12 @@ NAMES |= {"aten": torch.ops.aten, "autogen": getattr(_ops, "autogen", None)}  # 
 NAMES |= {name: value for name, value in globals().items() if not name.startswith("_") or name[1].isupper()}
 
 
-NAMES |= {"_math_ops": _math_ops, "_random": _random, "_tp_conv": _tp_conv}
+NAMES |= {
+    "distribute_tensor": distribute_tensor,
+    "_math_ops": _math_ops,
+    "_random": _random,
+    "_tp_conv": _tp_conv,
+}
 
 # -- values
 
