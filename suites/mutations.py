@@ -269,6 +269,10 @@ EQUIVALENT: dict[str, str] = {
     ),
     "torch/distributed/tensor/_shards_wrapper.py LocalShardsWrapper.handle_equal: "
     "aten.equal.default(x, y) => aten.equal.default(y, x)": "two tensors are equal either way round",
+    "torch/_functorch/_aot_autograd/autograd_cache.py check_node_safe: "
+    "getattr(node.target, '__module__', None) => getattr(node.target, '__module__')": (
+        "what may be cached is asked of the function's module first, without a default"
+    ),
     "torch/distributed/fsdp/_init_utils.py _move_module_to_device: "
     "curr_module.buffers(recurse=False) => reversed(list(curr_module.buffers(recurse=False)))": (
         "each buffer is moved by itself, in whatever order"

@@ -86,6 +86,38 @@ FUNCTIONAL = (
 #: Arguments, results and what is saved of them.
 VALUES = (
     *(
+        f"functional_utils.gen_alias_from_base({base}, {target}, {wants}, replay_views=False).tolist()"
+        for base, target, wants in (
+            ("ramp(8)[4:]", "ramp(4).view(2, 2)[0]", False),
+            ("ramp(4)", "ramp(4).view(2, 2)[1]", False),
+            ("ramp(2, 2)", "ramp(4).view(2, 2)[1]", False),
+            ("ramp(2, 2).t()", "ramp(2, 2)[1]", False),
+            ("ramp(6)", "ramp(2)", False),
+            ("torch.complex(ramp(2), ramp(2))", "ramp(4)", False),
+            ("ramp(2, 2)", "torch.complex(ramp(1), ramp(1))", False),
+            ("ramp(2)", "ramp(2).view(torch.int32)", False),
+            ("ramp(2)", "torch.ones(2, dtype=torch.int32)", False),
+        )
+    ),
+    *(
+        f"functional_utils.gen_alias_from_base(ramp(4){made}, {target}, {wants}, replay_views=False)"
+        ".requires_grad"
+        for made in ("", ".requires_grad_()")
+        for target in ("ramp(4).view(2, 2)", "ramp(2)")
+        for wants in (False, True)
+    ),
+    "[functional_utils.has_same_metadata(ramp(2, 2), each) for each in"
+    " (ramp(2, 2), ramp(4), ramp(2, 2).t(), ramp(8)[4:].view(2, 2), ramp(2, 2).to_sparse())]",
+    "[functional_utils.has_same_metadata(x, each) for x in [torch.complex(ramp(2), ramp(2))] for each in"
+    " (x, x.conj(), x.conj().imag, torch._neg_view(x))]",
+    "[functional_utils.MetadataKey.make(ramp(2, 2)) == functional_utils.MetadataKey.make(each) for each in"
+    " (ramp(2, 2), ramp(4), ramp(2, 2).t(), ramp(8)[4:].view(2, 2), ramp(2, 2).to_sparse())]",
+    *(
+        f"static_inputs({indices}, {compiled})"
+        for indices in ("None", "[2]", "[0, 2]")
+        for compiled in (False, True)
+    ),
+    *(
         f"saved({words})"
         for words in ("3", "3, 2", "3, 2, 1", "3, 2, 1, 2", "3, 0, 1, 2", "3, 2, 0, 2", "0, 2")
     ),

@@ -6,10 +6,13 @@ import dataclasses
 from collections.abc import Callable, Iterable
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import torch
 from torch import Tensor, fx
+from torch._dynamo import compiled_autograd
 from torch._functorch._aot_autograd import (
+    collect_metadata_analysis,
     functional_utils,
     graph_capture,
     input_output_analysis,
@@ -18,7 +21,7 @@ from torch._functorch._aot_autograd import (
     subclass_utils,
     utils,
 )
-from torch._functorch._aot_autograd.descriptors import PlainAOTOutput, TangentAOTInput
+from torch._functorch._aot_autograd.descriptors import PlainAOTInput, PlainAOTOutput, TangentAOTInput
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch._subclasses.functional_tensor import FunctionalTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
@@ -147,6 +150,24 @@ def traces(descs: Iterable[Any], **metas: dict[str, Any]) -> Any:
     return found.tangent_source_stack_traces
 
 
+def static_inputs(indices: list[int] | None, compiled: bool) -> Any:
+    """Which of a tensor, a parameter and a tensor are said to stay, where compiled autograd runs or not."""
+
+    def program(*inputs: Tensor) -> Any:
+        return (inputs[0] * inputs[1] * inputs[2],)
+
+    inputs = (fake(3), torch.nn.Parameter(fake(3)), fake(3))
+    collect = collect_metadata_analysis.run_functionalized_fw_and_collect_metadata(
+        program,
+        flat_args_descs=[PlainAOTInput(number) for number in range(3)],
+        keep_input_mutations=True,
+        static_input_indices=indices,
+    )
+    region = mock.patch.object(compiled_autograd, "in_compiled_autograd_region", compiled)
+    with region, FAKE, FunctionalTensorMode():
+        return collect(*inputs).static_input_indices
+
+
 def tangent(index: int) -> TangentAOTInput:
     """The tangent of a result."""
     return TangentAOTInput(PlainAOTOutput(index))
@@ -163,6 +184,8 @@ NAMES = {
         each.__name__: each
         for each in (fake, of_two, written, plain, of_subclass, metadata, input_info, saved)
     },
-    **{each.__name__: each for each in (traces, tangent, graph, unary, ramp, two_tensors, Odd)},
+    **{
+        each.__name__: each for each in (traces, static_inputs, tangent, graph, unary, ramp, two_tensors, Odd)
+    },
     **{each.__name__: each for each in (tree_structure, PlainAOTOutput, TwoTensor)},
 }
