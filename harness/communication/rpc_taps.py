@@ -22,7 +22,8 @@ def rpc_wrappers(taps: Taps) -> Iterator[tuple[Any, str, Callable[..., Any]]]:
     if rpc is None or not rpc.is_available():
         return
     api = rpc.api
-    yield rpc.backend_registry, "init_backend", _joining(rpc.backend_registry.init_backend, taps)
+    group_s = rpc.constants.DEFAULT_PROCESS_GROUP_TIMEOUT.total_seconds()
+    yield rpc.backend_registry, "init_backend", _joining(rpc.backend_registry.init_backend, group_s, taps)
     yield api, "_invoke_rpc", _asking(api._invoke_rpc, api, taps)
     yield api.PyRRef, "to_here", _fetching(api.PyRRef.to_here, taps)
     shutdown = _leaving(api.shutdown, api, taps)
@@ -30,15 +31,19 @@ def rpc_wrappers(taps: Taps) -> Iterator[tuple[Any, str, Callable[..., Any]]]:
     yield rpc, "shutdown", shutdown
 
 
-def _joining(original: Callable[..., Any], taps: Taps) -> Callable[..., Any]:
+def _joining(original: Callable[..., Any], group_s: float, taps: Taps) -> Callable[..., Any]:
+    """``group_s``: how long workers wait for each other to make the process group of their agents."""
+
     @functools.wraps(original)
     def init_backend(*args: Any, **kwargs: Any) -> Any:
-        recorder, name = taps.recorder, kwargs.get("name")
-        if recorder is None or taps.seen.now or name is None:
+        recorder = taps.recorder
+        if recorder is None or taps.seen.now or not {"name", "store"} <= kwargs.keys():
             return original(*args, **kwargs)
-        options = kwargs.get("rpc_backend_options")
-        timeout_s = getattr(options, "rpc_timeout", None) or None  # 0 is none
-        token = recorder.meets_workers(JOINING, name, int(kwargs.get("world_size") or 0), timeout_s)
+        timeout_s = group_s
+        if kwargs["store"].has_extended_api():  # gloo waits by the call of such a store that has its timeout
+            timeout_s = min(group_s, kwargs["store"].timeout.total_seconds())
+        workers = int(kwargs.get("world_size") or 0)
+        token = recorder.meets_workers(JOINING, kwargs["name"], workers, timeout_s)
         return _recorded(lambda: original(*args, **kwargs), token, taps)
 
     return uncompiled(init_backend)

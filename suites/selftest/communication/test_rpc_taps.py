@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import mmap
 import operator
+import tempfile
 import unittest
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
+from types import SimpleNamespace
 from unittest import mock
 
 import torch
+import torch.distributed as dist
 from torch.distributed import rpc
 
 from harness import MultiProcessTestCase
 from harness.communication import call_log, taps
 from harness.communication.call_log import LOG_BYTES, CallLog
 from harness.communication.recorder import Recorder
+from harness.communication.rpc_taps import rpc_wrappers
+from harness.communication.tap_state import Taps
 from harness.communication_call import Call, Kind
-
-TIMEOUT_S = 50.0
 
 
 def fail() -> None:
@@ -38,9 +42,7 @@ class RecordedTest(MultiProcessTestCase):
         found, memory = taps.prepare(), mmap.mmap(-1, LOG_BYTES)
         assert found is not None
         with mock.patch.object(found, "recorder", Recorder(CallLog(memory), taps.members_of)):
-            options = rpc.TensorPipeRpcBackendOptions(
-                init_method=f"file://{self.file_name}", rpc_timeout=TIMEOUT_S
-            )
+            options = rpc.TensorPipeRpcBackendOptions(init_method=f"file://{self.file_name}")
             rpc.init_rpc(f"w{self.rank}", rank=self.rank, world_size=2, rpc_backend_options=options)
             yield memory
             if leaves:
@@ -56,7 +58,7 @@ class RecordedTest(MultiProcessTestCase):
             (joining,) = call_log.read(memory)
         told = joining.signature
         self.assertEqual((str(joining), told.kind, told.key), ("init_rpc", Kind.WORKERS, f"w{self.rank}"))
-        self.assertEqual((told.workers, told.timeout_s), (2, TIMEOUT_S))
+        self.assertEqual(told.workers, 2)
         _, leaving = call_log.read(memory)
         self.assertEqual((str(leaving), leaving.signature.key), ("rpc.shutdown", f"w{self.rank}"))
         self.assertEqual((leaving.signature.workers, leaving.signature.timeout_s), (2, None))
@@ -109,6 +111,31 @@ class RecordedTest(MultiProcessTestCase):
                     ask(f"w{1 - self.rank}", fail)
                 last = self.answers(memory)[-1]
                 self.assertEqual((last.raised, last.waits), (True, False))
+
+
+@unittest.skipUnless(rpc.is_available(), "torch was built without RPC")
+class JoiningTest(unittest.TestCase):
+    """For how long workers wait for each other, with a backend that does not wait at all."""
+
+    def test_timeouts(self) -> None:
+        """As long as a process group may take, or where gloo waits by the store itself, as that does."""
+        with tempfile.NamedTemporaryFile() as file:
+            file_store, hash_store = dist.FileStore(file.name), dist.HashStore()
+            group_s = rpc.constants.DEFAULT_PROCESS_GROUP_TIMEOUT.total_seconds()
+            for store, expected in ((file_store, group_s), (hash_store, 50.0)):
+                with self.subTest(type(store).__name__):
+                    store.set_timeout(timedelta(seconds=50))
+                    self.assertEqual(self.joining(store).signature.timeout_s, expected)
+
+    def joining(self, store: dist.Store) -> Call:
+        """What is recorded of a worker that joins."""
+        state, memory = Taps(), mmap.mmap(-1, LOG_BYTES)
+        state.recorder = Recorder(CallLog(memory), taps.members_of)
+        joins = next(wrapper for _, name, wrapper in rpc_wrappers(state) if name == "init_backend")
+        backend = SimpleNamespace(value=SimpleNamespace(init_backend_handler=lambda **_: None))
+        joins(backend, store=store, name="w0", rank=0, world_size=2, rpc_backend_options=None)
+        (call,) = call_log.read(memory)
+        return call
 
 
 if __name__ == "__main__":
