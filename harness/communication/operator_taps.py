@@ -131,6 +131,7 @@ def _in_cpp(original: Callable[..., Any], taps: Taps, *, waits: bool) -> Callabl
 def _tap_operators(taps: Taps) -> None:
     if "c10d" in taps.libraries:
         return
+    taps.nests = True  # each method of a group calls its operator
     for name, operation in OPERATORS.items():
         _add_kernels(taps, "c10d", name, functools.partial(_call_kernel, operation))
 

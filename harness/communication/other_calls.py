@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import sys
 
 from harness.communication.call_log import CallLog
 from harness.communication.known_groups import KnownGroups
@@ -34,7 +33,7 @@ class OtherCalls:
         ``by_line``: ranks need not make these calls equally often, so that only those of one line belong
         together, in their order there.
         """
-        place = self._places.find(sys._getframe(1))
+        place = self._places.find(2)
         name = f"the mesh at {self._places.last}" if by_line else "the mesh"
         sequence = self._layouts[name, members] = self._layouts.get((name, members), 0) + 1
         signature = Signature(operation, name, Kind.LAYOUT, members, tensors=placements, agreed=placements)
@@ -44,7 +43,7 @@ class OtherCalls:
         self, name: str, members: tuple[int, ...], *, default: bool, waits: bool, timeout_s: float | None
     ) -> int:
         """Records that the rank begins to make a group; ``waits``: as a member, for the others."""
-        place = self._places.find(sys._getframe(1))
+        place = self._places.find(2)
         line = self._places.last.partition(" in ")[0]
         made = self._known.make(name, members, line, default=default, timeout_s=timeout_s)
         return self._log.begin(self._log.text(made), place, 1, 1, python_threads(), waits=waits)
@@ -81,7 +80,7 @@ class OtherCalls:
         return self._begins(Signature(operation, kind=Kind.ANSWER, key=worker), waits=waits)
 
     def _begins(self, signature: Signature, *, waits: bool) -> int:
-        place = self._places.find(sys._getframe(1).f_back)
+        place = self._places.find(3)
         return self._log.begin(self._log.text(signature), place, 1, 1, python_threads(), waits=waits)
 
     def cpp_begins(self, name: str) -> int:

@@ -8,8 +8,8 @@ is the same as before is looked up.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Hashable, Iterable
+from sys import _getframe
 from time import monotonic  # by name, as in the log
 from typing import Any
 
@@ -87,26 +87,35 @@ class Recorder(OtherCalls):
         ``unseen``: C++ makes the call, and will wait for it. The user's line is looked for above the function
         that calls this one.
         """
-        known = self._groups.get(id(group))
-        if known is None:
-            known = self._known.find(group)
+        known = self._groups.get(id(group)) or self._known.find(group)
         found = self._texts.get(key)
         if found is None:
             found = self._text(operation, key, arguments(*given))
             if found == NOT_RECORDED:
                 return NOT_RECORDED
-        places = self._places
-        place = places.find(sys._getframe(1).f_back)  # a thread of torch may have called: there is none
         flags = OWN_WORK if own_work else UNSEEN if unseen else 0
         waits = not flags
-        if operation in KINDS:  # messages are counted by nobody, because only two ranks know of one
-            sequence = number = 1
-        elif places.plain:
+        places = self._places
+        as_before = None
+        if places.plain:  # is the user's line as far out as at the last call, and known?
+            try:
+                called: Any = _getframe(places.depth)
+            except ValueError:  # the stack is not as deep
+                called = user = None
+            else:
+                user = called.f_back
+            if user is not None:  # nothing raises here: a traceback would keep these frames, and the group
+                as_before = places.known.get((id(called.f_code), id(user.f_code), user.f_lasti))
+        if as_before is not None:
+            place, places.last = as_before
+        else:
+            called = user = None
+            place = places.find(3)
+        if places.plain and operation not in KINDS:
             known.sequence = sequence = known.sequence + 1
             number = sequence - known.parts
         else:
-            sequence, number = self._numbers(known, places.around)
-        if not places.plain:
+            sequence, number = self._numbers(known, operation, places.around)
             if places.around is not None:
                 found = self._named(operation, key, places.around.name, arguments, given)
             if places.by_library:
@@ -114,11 +123,14 @@ class Recorder(OtherCalls):
         threads = 1 if len(LIVE) == 1 else python_threads()
         return self._log.begin(found, place, sequence, number, threads, waits, flags, known.text)
 
-    def _numbers(self, group: KnownGroup, around: ObjectCall | None) -> tuple[int, int]:
+    def _numbers(self, group: KnownGroup, operation: str, around: ObjectCall | None) -> tuple[int, int]:
         """The numbers in its group of a call: by the backend's calls and by the user's.
 
-        A part of the user's call ``around`` it has that one's number, if the last call was a part of it, too.
+        Messages are counted by nobody, because only two ranks know of one. A part of the user's call
+        ``around`` it has that one's number, if the last call was a part of it, too.
         """
+        if operation in KINDS:
+            return 1, 1
         group.sequence += 1
         if around is not None:
             if group.sequence == group.part_at + 1 and around.continues(group.object_call):
@@ -193,7 +205,7 @@ class Recorder(OtherCalls):
     def _tell(self, check: Check, lines: Iterable[str]) -> None:
         """Writes findings into the log."""
         for line in lines:
-            place = self._places.find(sys._getframe(1))
+            place = self._places.find(2)
             at = f" ({self._places.last})" if self._places.last and check is Check.WRITTEN else ""
             finding = Signature(check.value, kind=Kind.FINDING, key=f"{line}{at}")
             self._log.end(self._log.begin(self._log.text(finding), place, 1))
@@ -239,10 +251,8 @@ class Recorder(OtherCalls):
         if self.pending.calls and (found := self.pending.waited(work)):
             self._tell(Check.WRITTEN, found)
         token = self._open.pop(id(work), None)
-        if token is not None and not raised:
-            self._log.end(token)
-        elif token is not None:
-            self._log.raised(token)
+        if token is not None:
+            self._log.raised(token) if raised else self._log.end(token)
         elif self.futures.tokens_of:
             for each in self.futures.pop(work):
                 self._log.raised(each) if raised else self._log.end(each)

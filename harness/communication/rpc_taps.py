@@ -68,6 +68,7 @@ def _leaving(original: Callable[..., Any], api: Any, taps: Taps) -> Callable[...
 def _recorded(call: Callable[[], Any], token: int, taps: Taps) -> Any:
     """Makes a call that is recorded, without what it asks of workers by itself."""
     recorder, raised = taps.recorder, True
+    taps.nests = True
     try:
         with taps.unseen():
             found = call()

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from harness.communication.python_groups import on_each_subclass, overrides
 from harness.communication.recorder import NOT_RECORDED
 from harness.communication.tap_state import Taps
 from harness.communication_call import Kind
@@ -23,6 +24,23 @@ _GETTERS = ("get", "wait", "multi_get", "queue_pop")
 _SETTERS = ("set", "add", "append", "compare_set", "multi_set", "queue_push")
 # Names of this machine, under which nobody from another one comes.
 _HERE = ("localhost", "127.0.0.1", "::1")
+
+
+def watch_stores_of_python(store: type[Any], taps: Taps) -> None:
+    """Notes that calls nest as soon as there is a class of stores in Python: a group calls it from C++.
+
+    To be called before torch's own stores are wrapped, which look like such a class then.
+    """
+
+    def nesting(method: Any, name: str) -> Any:
+        del name
+        taps.nests = True
+        return method
+
+    names = (*_GETTERS, *_SETTERS)
+    on_each_subclass(store, names, nesting)
+    for owner, name in overrides(store, names):
+        nesting(vars(owner)[name], name)
 
 
 def store_wrappers(distributed: Any, taps: Taps) -> Iterator[tuple[Any, str, Callable[..., Any]]]:

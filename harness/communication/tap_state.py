@@ -29,10 +29,16 @@ class Taps:
         self.layouts = False  # whether DTensor is wrapped
         self.values: ValueRecorder | None = None  # only where the values of calls are checked
         self.seen = _Seen()
+        # Whether a call may make others that are seen as well: only then it is noted, for its thread, that
+        # it is seen already. What is a thread's own takes long to ask.
+        self.nests = False
 
     @contextmanager
     def unseen(self) -> Iterator[None]:
-        """A region in which nothing that the calling thread does is recorded: it is the harness's."""
+        """A region in which no store that the calling thread asks is recorded: it is the harness's.
+
+        Nor are the calls that it makes on groups, if ``nests`` is set.
+        """
         before, self.seen.now = self.seen.now, True
         try:
             yield

@@ -23,7 +23,7 @@ from harness.communication.operator_taps import tap_backward, tap_functional, ta
 from harness.communication.python_groups import named, on_each_subclass, overrides
 from harness.communication.reduce_operations import tap_options
 from harness.communication.rpc_taps import rpc_wrappers
-from harness.communication.store_taps import store_wrappers
+from harness.communication.store_taps import store_wrappers, watch_stores_of_python
 from harness.communication.tap_state import Taps
 from harness.communication.user_lines import know
 from harness.compiler_state import uncompiled
@@ -82,9 +82,10 @@ def prepare() -> Taps | None:
         tap_layouts(earlier)
         return earlier
     taps = Taps()
+    watch_stores_of_python(distributed.Store, taps)
     for owner, name, wrapper in wrappers(taps):
         setattr(owner, name, wrapper)
-    on_each_subclass(group, METHODS, lambda method, name: recorded(method, name, METHODS[name], taps))
+    on_each_subclass(group, METHODS, lambda method, name: _of_subclass(method, name, taps))
     on_each_subclass(distributed.Work, WORK_METHODS, lambda method, name: _of_work(method, name, taps))
     setattr(group.allreduce, _MARK, taps)
     tap_options(distributed)
@@ -100,7 +101,7 @@ def leave_this_thread_out() -> None:
     """Records nothing of what the calling thread does: it is one of the harness, and no rank's."""
     taps = prepare()
     if taps is not None:
-        taps.seen.now = True
+        taps.nests = taps.seen.now = True
 
 
 def wrappers(taps: Taps) -> Iterator[tuple[Any, str, Callable[..., Any]]]:
@@ -111,8 +112,10 @@ def wrappers(taps: Taps) -> Iterator[tuple[Any, str, Callable[..., Any]]]:
     distributed: Any = sys.modules["torch.distributed"]
     group, work, c10d = distributed.ProcessGroup, distributed.Work, distributed.distributed_c10d
     own = [(group, name) for name in METHODS if hasattr(group, name)]
-    for owner, name in (*own, *overrides(group, METHODS)):
+    for owner, name in own:
         yield owner, name, recorded(getattr(owner, name), name, METHODS[name], taps)
+    for owner, name in overrides(group, METHODS):
+        yield owner, name, _of_subclass(getattr(owner, name), name, taps)
     own = [(work, name) for name in WORK_METHODS if hasattr(work, name)]
     for owner, name in (*own, *overrides(work, WORK_METHODS)):
         yield owner, name, _of_work(getattr(owner, name), name, taps)
@@ -146,38 +149,47 @@ def recorded(original: Callable[..., Any], method: str, operation: str, taps: Ta
 
     @functools.wraps(original)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        recorder = taps.recorder
-        if recorder is None or seen.now:
+        recorder, nests = taps.recorder, taps.nests
+        if recorder is None or (nests and seen.now):
             return original(self, *args, **kwargs)
         given = (operation, method, args, kwargs)
+        kept = None
         try:
             told, own_work = key(args, kwargs)
             token = recorder.began(self, operation, told, of_method, given, own_work)
-            if recorder.pending.calls and not own_work:
+            if not own_work and recorder.pending.calls:
                 recorder.meets(operation, used(args, kwargs))
-            values = taps.values
-            kept = values.began(token, operation, of_method(*given)) if values is not None else None
+            if taps.values is not None:
+                kept = taps.values.began(token, operation, of_method(*given))
         except (AttributeError, TypeError, ValueError):
             # Symbolic shapes, or arguments that are wrong: torch says in what.
             return original(self, *args, **kwargs)
-        seen.now = True
+        if nests:
+            seen.now = True
         try:
             work = original(self, *args, **kwargs)
         except BaseException as error:
             recorder.refused(token, self, operation, error)
-            if values is not None and kept is not None:
-                values.raised(kept)
+            if taps.values is not None and kept is not None:
+                taps.values.raised(kept)
             raise
         finally:
-            seen.now = False
+            if nests:
+                seen.now = False
         recorder.returned(token, work, own_work)
-        if values is not None and kept is not None:
-            values.returned(kept, work)
         if own_work and type(work) is plain:  # one of Python writes to its tensors as a test would
             recorder.watches(operation, used(args, kwargs), of_method, given, work)
+        if kept is not None and taps.values is not None:
+            taps.values.returned(kept, work)
         return work
 
     return uncompiled(named(call, method))
+
+
+def _of_subclass(original: Callable[..., Any], name: str, taps: Taps) -> Callable[..., Any]:
+    """A group that is written in Python calls others, or the method that it hides."""
+    taps.nests = True
+    return recorded(original, name, METHODS[name], taps)
 
 
 # Methods of Work by which a test learns otherwise that a call is over, or has others wait for it.
@@ -197,12 +209,13 @@ def waiting(original: Callable[..., Any], taps: Taps) -> Callable[..., Any]:
         recorder = taps.recorder
         if recorder is None:
             return original(self, *args, **kwargs)
-        if args or kwargs or recorder.not_waited or recorder.futures.tokens_of:
-            recorder.waits(self, bool(args or kwargs))
+        bounded = bool(args or kwargs)
+        if bounded or recorder.not_waited or recorder.futures.tokens_of:
+            recorder.waits(self, bounded)
         try:
-            found = original(self, *args, **kwargs)
+            found = original(self, *args, **kwargs) if bounded else original(self)
         except BaseException:
-            if (args or kwargs) and _goes_on(self, taps):
+            if bounded and _goes_on(self, taps):
                 recorder.gave_up(self)
                 raise
             recorder.waited(self, True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from sys import _getframe
 from types import CodeType, FrameType, FunctionType, ModuleType
-from typing import Any
 
 from harness.communication.call_log import CallLog
 from harness.frames import is_users, place_text
@@ -38,6 +38,12 @@ class Places:
     def __init__(self, log: CallLog) -> None:
         self._log = log
         self._texts: dict[tuple[int, int], tuple[int, str]] = {}  # by id of the code, and instruction
+        # The same by id of the code that was called there as well, if that was a function in a file of
+        # torch.distributed and near: it calls a method of a group itself, or decorates one that does, so that
+        # neither a library's nor the user's function can stand between. And how many frames that was out from
+        # the function which called ``find``. The recorder looks there first: to step out takes longer.
+        self.known: dict[tuple[int, int, int], tuple[int, str]] = {}
+        self.depth = 0
         self.last = ""
         self.by_library = False
         self.around: ObjectCall | None = None
@@ -46,31 +52,32 @@ class Places:
     def forget_texts(self) -> None:
         """Forgets the numbers of texts, because the log has forgotten them."""
         self._texts.clear()
+        self.known.clear()
 
-    def find(self, frame: FrameType | None) -> int:
-        """The number of the text of the place where a call was made, by the frame that made it; 0 for none.
+    def find(self, above: int) -> int:
+        """The number of the text of the place where a call was made; 0 for none.
 
+        ``above``: how far out from this function the frame is that made it; a thread of torch may have none.
         Afterwards ``last`` is that text: "t.py:20 in test_x", the innermost frame that is of the user's code;
         "" where there is none. ``around`` is the object collective around the call, ``by_library`` whether a
         library stands between the user's code and torch's own function, ``plain`` that neither is the case.
         """
-        public: Any = _PUBLIC_CODES
-        inner: Any = frame
-        try:
-            while id(inner.f_code) in public:
-                inner = inner.f_back
-            known = self._texts.get((id(inner.f_code), inner.f_lasti))
-        except AttributeError:  # there is no frame any more
-            known = None
-        if known is None:
-            return self._search(inner)
-        if not self.plain:
-            self.around, self.by_library, self.plain = None, False, True
+        frame = innermost = _frame(above + 1)
+        called, depth = None, above - 2
+        while frame is not None and id(frame.f_code) in _PUBLIC_CODES:
+            called, frame = frame, frame.f_back
+            depth += 1
+        if frame is None or (known := self._texts.get((id(frame.f_code), frame.f_lasti))) is None:
+            return self._search(innermost)
+        self.around, self.by_library, self.plain = None, False, True
+        if called is not None and depth <= _NEAR and id(called.f_code) in _C10D_CODES:
+            self.depth = depth
+            self.known[id(called.f_code), id(frame.f_code), frame.f_lasti] = known
         number, self.last = known
         return number
 
     def _search(self, frame: FrameType | None) -> int:
-        """The same, step by step."""
+        """The same, and finds out whose each frame is."""
         self.around, self.by_library, self.last = None, False, ""
         number = 0
         while frame is not None:
@@ -92,6 +99,14 @@ class Places:
         place = place_text(code.co_filename, frame.f_lineno or 0, code.co_name)
         known = self._texts[id(code), frame.f_lasti] = (self._log.text(place), place)
         return known
+
+
+def _frame(above: int) -> FrameType | None:
+    """The frame that is so far out from this function; None where a thread of torch has none there."""
+    try:
+        return _getframe(above)
+    except ValueError:
+        return None
 
 
 def know(module: ModuleType) -> None:
@@ -127,6 +142,8 @@ def _keep(code: CodeType, owner: str) -> str:
     _OWNERS[id(code)] = owner, code
     if owner is _PUBLIC:
         _PUBLIC_CODES.add(id(code))
+        if _C10D.search(code.co_filename):
+            _C10D_CODES.add(id(code))
     return owner
 
 
@@ -144,9 +161,12 @@ def _find_owner(code: CodeType) -> str:
 # code object takes longer than the rest of a look-up.
 _OWNERS: dict[int, tuple[str, CodeType]] = {}
 _PUBLIC_CODES: set[int] = set()  # the ids of those that are neither the user's nor a library's
+_C10D_CODES: set[int] = set()  # and of those of them that stand in files of torch.distributed
+# How far out from the recorder what decorates a function is that calls a wrapped method of a group.
+_NEAR = 3
 # The user's; a library's; and what stands between the user's code and the backend without being either: the
 # functions of torch.distributed that users call, and the harness.
 _USER, _LIBRARY, _PUBLIC = "the user's", "a library's", "public"
 _HARNESS = __file__.rpartition("/communication/")[0] + "/"
 # Where the public functions are, which a user's code calls.
-_C10D = re.compile(r"torch/distributed/(?:distributed_c10d|c10d_logger|_functional_collectives)\.py$|^<")
+_C10D = re.compile(r"torch/distributed/(?:distributed_c10d|c10d_logger|_functional_collectives)\.py$")

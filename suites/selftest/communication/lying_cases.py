@@ -91,6 +91,13 @@ class FreshLies(DistributedTestBase):
         assert work is not None
         work.wait()
 
+    def test_written(self) -> None:
+        """A right sum, until the rank writes to it before the wait."""
+        tensor = torch.ones(2)
+        work = dist.all_reduce(tensor, async_op=True)
+        tensor.add_(1)
+        work.wait()
+
     def test_polled(self) -> None:
         """A sum of which the test is told that it is over."""
         with lying("allreduce_", self.rank):

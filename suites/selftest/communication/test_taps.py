@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
+import threading
 import unittest
+import weakref
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
@@ -16,10 +19,15 @@ from torch import nn
 from torch._dynamo.utils import counters
 from torch.distributed.fsdp import FullyShardedDataParallel
 
-from harness import DynamoDistributedMultiProcTestCase, MultiProcessTestCase
+from harness import (
+    DistributedTestBase,
+    DynamoDistributedMultiProcTestCase,
+    MultiProcessTestCase,
+)
 from harness.cases.dynamo import _dynamo_dist_per_rank_init
 from harness.communication import taps
 from harness.communication.arguments import METHODS
+from harness.communication.tap_state import Taps
 
 ONE = torch.ones(1)
 # What a user calls, on two ranks.
@@ -82,6 +90,130 @@ class TimeoutsTest(MultiProcessTestCase):
         work.wait()
         calls = [call for call in found.recorder._log.last(9) if call.signature.operation == "all_reduce"]
         self.assertEqual([call.ended_s is not None for call in calls], [True])
+
+
+def sum_up(group: Any) -> None:
+    """Calls the method of a group that sums up, and waits."""
+    group.allreduce([ONE.clone()], dist.AllreduceOptions()).wait()
+
+
+class NestingTest(DistributedTestBase):
+    """Calls that others make which are recorded: they are not, in whichever order what nests is defined."""
+
+    world_size = 1
+
+    def setUpRank(self) -> None:
+        """Makes the default group, in a rank where nothing is known to nest yet."""
+        dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        found = taps.prepare()
+        assert found is not None
+        self.taps: Taps = found
+        patch = mock.patch.object(found, "nests", False)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def operations(self) -> list[str]:
+        """What the calls are that were recorded, since the groups were made."""
+        assert self.taps.recorder is not None
+        return [call.signature.operation for call in self.taps.recorder._log.last(20)]
+
+    def test_a_group_in_python(self) -> None:
+        """One that calls the default group."""
+
+        class Passing(dist.ProcessGroup):  # type: ignore[misc]  # torch is not followed
+            def allreduce(self, tensors: list[torch.Tensor], opts: Any) -> Any:
+                return dist.group.WORLD.allreduce(tensors, opts)
+
+        before = len(self.operations())
+        sum_up(Passing(0, 1))
+        self.assertEqual(self.operations()[before:], ["all_reduce"])
+        sum_up(dist.group.WORLD)
+        self.assertEqual(self.operations()[before:], ["all_reduce"] * 2)
+
+    def test_a_store_in_python(self) -> None:
+        """One that a group's method asks: it asks another one of torch's."""
+        inner = dist.HashStore()
+        inner.set("key", "value")
+
+        class Asking(dist.Store):  # type: ignore[misc]
+            def get(self, key: str) -> Any:
+                return inner.get(key)
+
+        store, done = Asking(), dist.group.WORLD.barrier()
+        done.wait()
+
+        def connecting(_: Any, tensors: list[torch.Tensor], opts: Any) -> Any:
+            store.get("key")
+            return done
+
+        method = taps.recorded(connecting, "allreduce", "all_reduce", self.taps)
+        before = len(self.operations())
+        method(dist.group.WORLD, [ONE.clone()], dist.AllreduceOptions()).wait()
+        self.assertEqual(self.operations()[before:], ["all_reduce"])
+
+    def test_a_class_made_meanwhile(self) -> None:
+        """A class of groups that is made while another thread is in a call: both threads go on as before."""
+        inside, go_on = threading.Event(), threading.Event()
+        done = dist.group.WORLD.barrier()
+        done.wait()
+
+        def slow(_: Any, tensors: list[torch.Tensor], opts: Any) -> Any:
+            inside.set()
+            self.assertTrue(go_on.wait(60))
+            return done
+
+        def other() -> None:
+            method(dist.group.WORLD, [ONE.clone()], dist.AllreduceOptions()).wait()
+            sum_up(made[0](0, 1))
+            sum_up(dist.group.WORLD)
+
+        method, made = taps.recorded(slow, "allreduce", "all_reduce", self.taps), []
+        before = len(self.operations())
+        thread = threading.Thread(target=other)
+        thread.start()
+        self.assertTrue(inside.wait(60))
+
+        class Passing(dist.ProcessGroup):  # type: ignore[misc]
+            def allreduce(self, tensors: list[torch.Tensor], opts: Any) -> Any:
+                return dist.group.WORLD.allreduce(tensors, opts)
+
+        made.append(Passing)
+        sum_up(Passing(0, 1))
+        go_on.set()
+        thread.join()
+        self.assertEqual(self.operations()[before:], ["all_reduce"] * 4)
+
+
+class GoneTest(DistributedTestBase):
+    """What is recorded of a group keeps nothing of it."""
+
+    world_size = 1
+
+    def test_after_its_last_reference(self) -> None:
+        """After calls of each kind and one that raises, first calls and later ones, without a collection."""
+        gc.collect()
+        gc.disable()
+        self.addCleanup(gc.enable)
+        for _ in range(2):
+            dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+            for _ in range(2):
+                self.communicate()
+            group = weakref.ref(dist.group.WORLD)
+            dist.destroy_process_group()
+            self.assertIsNone(group())
+
+    def communicate(self) -> None:
+        """Makes one call of each kind."""
+        dist.barrier()
+        dist.all_reduce(ONE.clone())
+        dist.all_reduce(ONE.clone(), async_op=True).wait()
+        dist.all_reduce(ONE.clone(), async_op=True).get_future().wait()
+        dist.all_gather_object([None], {"an": "object"})
+        sum_up(dist.group.WORLD)
+        with self.assertRaises(RuntimeError):
+            dist.all_reduce(ONE.to_sparse(), op=dist.ReduceOp.MAX)
+        with self.assertRaises(TypeError):
+            dist.group.WORLD.allreduce("no tensors", 5)
 
 
 class Doubled(nn.Module):  # type: ignore[misc]  # torch is not followed

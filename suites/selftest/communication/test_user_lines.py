@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import _thread
+import functools
+import gc
+import itertools
 import mmap
-import sys
+import threading
 import unittest
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
+from unittest import mock
 
+import torch
+
+from harness.communication import call_log
+from harness.communication.arguments import Arguments
 from harness.communication.call_log import LOG_BYTES, CallLog
+from harness.communication.log_entries import NO_TEXT
+from harness.communication.recorder import Recorder, key_and_arguments
 from harness.communication.user_lines import ObjectCall, Places, know
+from harness.communication_call import Call
+from suites.selftest.communication.test_recorder import Group
 
 C10D = "/venv/site-packages/torch/distributed/distributed_c10d.py"
 FSDP = "/venv/site-packages/torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py"
@@ -34,7 +47,7 @@ class PlacesTest(unittest.TestCase):
 
     def find(self) -> None:
         """Finds the place above this call."""
-        self.places.find(sys._getframe(1))
+        self.places.find(2)
         self.found.append(self.places.around)
 
     def test_users_line(self) -> None:
@@ -45,7 +58,7 @@ class PlacesTest(unittest.TestCase):
 
     def inside(self) -> None:
         """Finds the place from a frame of torch's."""
-        self.places.find(sys._getframe(1))
+        self.places.find(2)
         self.found.append(self.places.around)
 
     def test_library(self) -> None:
@@ -54,7 +67,7 @@ class PlacesTest(unittest.TestCase):
             lambda: function_in(FSDP)(lambda: function_in(C10D)(self.inside))
         )
         self.assertFalse(self.places.by_library)  # the lambda is the user's
-        self.places.find(None)
+        self.places.find(1000)
         self.assertEqual(self.places.last, "")
 
     def test_decorated(self) -> None:
@@ -86,8 +99,111 @@ class PlacesTest(unittest.TestCase):
 
     def test_the_same_number(self) -> None:
         """The same line has the same number."""
-        numbers = {self.places.find(sys._getframe(0)) for _ in range(2)}
+        numbers = {self.places.find(1) for _ in range(2)}
         self.assertEqual(len(numbers), 1)
+
+
+def passing(file: str, name: str = "passing") -> Callable[[Callable[[], Any]], Any]:
+    """A function that stands in a file and calls what it is given: once, and in one instruction."""
+    space: dict[str, Any] = {}
+    exec(compile(f"def {name}(inner):\n    return inner()\n", file, "exec"), space)
+    made: Callable[[Callable[[], Any]], Any] = space[name]
+    return made
+
+
+class LinesOfCallsTest(unittest.TestCase):
+    """The lines of a recorder's calls, wherever the user's function was at the call before."""
+
+    def setUp(self) -> None:
+        self.memory = mmap.mmap(-1, LOG_BYTES)
+        self.recorder = Recorder(CallLog(self.memory), lambda group: (0, 1))
+        self.group, self.key = Group(), key_and_arguments("all_reduce", Arguments((torch.ones(2),)))
+        # As torch has it: what decorates each public function is the same code.
+        self.step, self.decorator = passing("/home/me/t.py", "step"), passing(C10D)
+        self.reduce, self.send = passing(C10D), passing(C10D)
+        self.batch, self.gather = passing(C10D), passing(C10D, "all_gather_object")
+
+    def method(self) -> None:
+        """A method of a group: it begins a call."""
+        self.recorder.began(self.group, "all_reduce", *self.key)
+
+    def call(self, *functions: Callable[[Callable[[], Any]], Any]) -> Callable[[], Any]:
+        """What makes a call by these functions, outermost first, with no other frame between them."""
+        call: Callable[[], Any] = self.method
+        for each in reversed(functions):
+            call = functools.partial(each, call)
+        return call
+
+    def made(self, *functions: Callable[[Callable[[], Any]], Any]) -> Call:
+        """The call that was made by these functions."""
+        self.call(*functions)()
+        return call_log.read(self.memory)[-1]
+
+    def test_in_turns(self) -> None:
+        """The same line by all ways, each after each other one: what stands between is told rightly."""
+        library, generated = passing(FSDP), passing("<eval_with_key>.0", "forward")
+        near = (self.decorator, self.reduce)
+        ways: dict[str, tuple[Callable[[Callable[[], Any]], Any], ...]] = {
+            "directly": (),
+            "not decorated": (self.send,),
+            "decorated": near,
+            "another function": (self.decorator, self.send),
+            "one that calls another": (self.decorator, self.batch, *near),
+            "an object collective": (self.decorator, self.gather, *near),
+            "a library": (library, *near),
+            "a library as near": (library, self.reduce),
+            "generated": (generated, self.reduce),
+            "generated, and a library": (generated, library),
+        }
+        for before, after in itertools.product(ways, ways):
+            with self.subTest(before=before, after=after):
+                self.made(self.step, *ways[before])
+                call = self.made(self.step, *ways[after])
+                name = "all_gather_object" if "object" in after else "all_reduce"
+                told = call.place, call.by_library, call.signature.operation
+                self.assertEqual(told, ("t.py:2 in step", "library" in after, name))
+
+    def test_the_innermost(self) -> None:
+        """A user's function that code made at run time calls is nearer than the one that calls it."""
+        generated, own = passing("<string>", "__init__"), passing("/home/me/t.py", "post_init")
+        for _ in range(2):
+            self.assertEqual(self.made(self.step, generated, self.reduce).place, "t.py:2 in step")
+            self.assertEqual(self.made(self.step, generated, own).place, "t.py:2 in post_init")
+
+    def test_recursion(self) -> None:
+        """A function that calls itself, deeper and less deep in turns, and one that does not."""
+
+        again = passing("/home/me/t.py", "again")
+        for depth in (1, 5, 2, 2, 30, 1):
+            for near in ((self.decorator, self.reduce), (self.send,)):
+                call = self.made(self.step, *[again] * depth, *near)
+                self.assertEqual(call.place, "t.py:2 in again")
+            self.assertEqual(self.made(self.step, *near).place, "t.py:2 in step")
+
+    def test_without_the_users(self) -> None:
+        """A thread of torch that no function of the user's has called, after calls of some that were."""
+        for functions in ((), (self.reduce,), (self.decorator, self.reduce)):
+            with self.subTest(len(functions)):
+                self.assertEqual(self.made(self.step, self.decorator, self.reduce).place, "t.py:2 in step")
+                with mock.patch.object(self.recorder._log, "begin") as begin:
+                    self.in_a_thread_of_torch(self.call(*functions))
+                self.assertEqual(begin.call_args.args[1], NO_TEXT)
+
+    def in_a_thread_of_torch(self, call: Callable[[], Any]) -> None:
+        """Makes a call in a thread whose first function it is, and returns when it was made."""
+        made = threading.Event()
+        log: Any = self.recorder._log
+        log.begin.side_effect = lambda *_: made.set()
+        _thread.start_new_thread(call, ())
+        self.assertTrue(made.wait(60))
+
+    def test_code_that_is_gone(self) -> None:
+        """Functions that live for one call, so that later ones might get their place in memory."""
+        for turn in range(50):
+            step = passing(f"/home/me/t{turn}.py", "step")
+            self.assertEqual(self.made(step, self.decorator, self.reduce).place, f"t{turn}.py:2 in step")
+            del step
+            gc.collect()
 
 
 def _line(function: Any, after: int) -> int:

@@ -111,6 +111,16 @@ class LiesTest(OnForkServer):
         """A right backend, of which nothing is said."""
         self.check_silent(lying_cases.FreshLies, "test_right")
 
+    def test_written_while_pending(self) -> None:
+        """What a rank writes itself before its wait is told as that, and is no wrong number."""
+        played = self.play(lying_cases.FreshLies, "test_written", **VALUES)
+        self.assertEqual(played.verdict, "pass", played.text)
+        (warning,) = told(played)
+        self.assertIn("rank 0: a tensor of all_reduce", warning)
+        self.assertIn("was written before the wait for it", warning)
+        self.assertIn("values were not compared: 1 with memory that was written", warning)
+        self.assertNotIn(" got ", warning)
+
     def test_unknown_level(self) -> None:
         """Another value of the variable is refused, with the ones that there are."""
         with self.assertRaisesRegex(
