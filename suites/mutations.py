@@ -273,6 +273,10 @@ EQUIVALENT: dict[str, str] = {
     "getattr(node.target, '__module__', None) => getattr(node.target, '__module__')": (
         "what may be cached is asked of the function's module first, without a default"
     ),
+    "torch/distributed/tensor/_shards_wrapper.py LocalShardsWrapper.handle_clone: "
+    "shard.clone(memory_format=desired_memory_format) => shard.clone()": (
+        "other formats than the default one have been refused"
+    ),
     "torch/distributed/fsdp/_init_utils.py _move_module_to_device: "
     "curr_module.buffers(recurse=False) => reversed(list(curr_module.buffers(recurse=False)))": (
         "each buffer is moved by itself, in whatever order"

@@ -118,6 +118,19 @@ VALUES = (
         for compiled in (False, True)
     ),
     *(
+        "metadata(input_info=[input_info(), input_info(mutates_data=True), *(input_info(mutates_data=True,"
+        " keep_input_mutations=True, mutations_hidden_from_autograd=of) for of in (False, True)),"
+        f" input_info(mutates_metadata=True, mutates_data=True)]).{name}"
+        for name in (
+            *(
+                "mutated_inp_runtime_indices",
+                "num_mutated_inp_runtime_indices",
+                "mutated_graph_handled_indices",
+            ),
+            *("num_mutated_graph_handled_indices", "mutated_graph_handled_indices_seen_by_autograd"),
+        )
+    ),
+    *(
         f"saved({words})"
         for words in ("3", "3, 2", "3, 2, 1", "3, 2, 1, 2", "3, 0, 1, 2", "3, 2, 0, 2", "0, 2")
     ),

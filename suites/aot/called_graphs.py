@@ -172,6 +172,13 @@ def configured(inductor: dict[str, Any], call: Callable[[], Any], **functorch: A
         return call()
 
 
+def saved_of_effects(build: Callable[[fx.Graph], Any], **metas: dict[str, Any]) -> list[str]:
+    """The nodes that have to be saved, since their operator does something besides."""
+    found = graph(build, **metas)
+    partitioners.force_save_effectful_ops(found)
+    return tagged(found)
+
+
 class Estimator(CustomRuntimeEstimator):
     """One of a name."""
 
@@ -227,6 +234,16 @@ NAMES = {
     },
     **{
         each.__name__: each
-        for each in (copied, checked, renamed, configured, Estimator, Solver, with_hooks, symbol)
+        for each in (
+            saved_of_effects,
+            copied,
+            checked,
+            renamed,
+            configured,
+            Estimator,
+            Solver,
+            with_hooks,
+            symbol,
+        )
     },
 }

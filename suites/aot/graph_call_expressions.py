@@ -92,6 +92,13 @@ PARTITIONED = (
     "partitioners._size_of(node(lambda g: g.get_attr('x')))",
     "partitioners._size_of(calls(aten._assert_async.default, given()))",
     "partitioners.is_getitem_of_multi_output(calls(aten.sin.default))",
+    *(
+        "saved_of_effects(lambda g: items(0, 1)(g, g.call_function(torch.ops.higher_order.with_effects)),"
+        f" with_effects={known}, getitem_1={more})"
+        for known in ("{}", "MUST", "{'partitioner_tag': 'is_backward'}")
+        for more in ("{}", "{'val': (1, 2)}")
+    ),
+    "saved_of_effects(lambda g: items(0, 1)(g, g.call_function(aten.max.dim)))",
     "partitioners.is_getitem_of_multi_output(calls(operator.getitem, 3, 0))",
     *(
         f"partitioners.is_getitem_of_multi_output(calls(operator.getitem, given({meta}), 0))"

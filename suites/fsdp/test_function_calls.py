@@ -24,7 +24,7 @@ from torch import nn
 from torch.distributed import utils
 from torch.distributed.algorithms.model_averaging import averagers, hierarchical_model_averager
 from torch.distributed.algorithms.model_averaging import utils as averaging
-from torch.distributed.fsdp import _common_utils
+from torch.distributed.fsdp import _common_utils, fully_shard
 from torch.distributed.fsdp._fully_shard import _fsdp_api, _fsdp_common, _fsdp_init
 from torch.nn.utils.rnn import pack_sequence
 
@@ -104,6 +104,7 @@ NAMES = {
         for each in (Pair, Kept, Made, grown, nested, printed, model, named, pack_sequence)
     },
     "hierarchical": hierarchical_model_averager.HierarchicalModelAverager,
+    "fully_shard": fully_shard,
     "utils": utils,
     "averaging": averaging,
     "OrderedDict": OrderedDict,
