@@ -1,4 +1,4 @@
-"""An argument that is returned fails the tracer under dynamic shapes, when another one shares its memory.
+r"""An argument that is returned fails the tracer under dynamic shapes, when another one shares its memory.
 
 kind: internal assertion
 expected: The function is compiled, as it is with static shapes.
@@ -10,7 +10,8 @@ reach: internal entry: aot_function(dynamic=True)
 fuzzer: aot.test_view_programs
 upstream: none found; pytorch/pytorch#159709 is of the same message for DTensors
 who: Whoever builds a compiler on aot_function with dynamic shapes.
-seen: is not tracked with proxy for
+seen: is not tracked with proxy for[^|]*\|(?=[^|]*(\w_\(|\] = |out=| [+*-]= ))
+    [^|]*\| [^|;]*(?P<base>y\d)\b[^|;]*, (?P=base)\b[^|]*\|.*dynamic=True
 """
 
 import torch

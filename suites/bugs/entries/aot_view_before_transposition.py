@@ -1,4 +1,4 @@
-"""A view of an argument cannot be returned, when the argument is transposed in place after the view was made.
+r"""A view of an argument cannot be returned, when the argument is transposed in place after the view was made.
 
 kind: internal assertion
 expected: The function is compiled: eager can run it.
@@ -10,7 +10,7 @@ reach: internal entry: aot_function; dynamo leaves a transposition of an argumen
 fuzzer: aot.test_view_programs
 upstream: none found; a review of pytorch/pytorch#121007 asks about such programs
 who: Whoever builds a compiler on aot_function.
-seen: ValueError: Cannot view a tensor with shape
+seen: ValueError: Cannot view a tensor with shape[^|]*\|[^|]*\.(t|transpose|swapaxes|squeeze|unsqueeze)_\(
 """
 
 import torch

@@ -22,8 +22,8 @@ from torch.distributed.tensor import Shard, distribute_tensor, init_device_mesh
 
 
 def main(rank, path):
-    # The pool of threads that a fork leaves behind is made anew here, by one thread: in torch 2.11 and 2.12 the
-    # process ends at times where others are the first to ask for it ("Invalid thread pool!").
+    # The pool of threads that a fork leaves behind is made anew here, by one thread: in torch 2.11 and 2.12
+    # the process ends at times where others are the first to ask for it ("Invalid thread pool!").
     torch.set_num_threads(1)
     dist.init_process_group("gloo", store=dist.FileStore(path, 2), rank=rank, world_size=2)
     mesh = init_device_mesh("cpu", (2,))
