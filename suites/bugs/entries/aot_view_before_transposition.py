@@ -1,4 +1,4 @@
-r"""A view of an argument cannot be returned, when the argument is transposed in place after the view was made.
+r"""A view of an argument cannot be returned when the argument is transposed in place after the view was made.
 
 kind: internal assertion
 expected: The function is compiled: eager can run it.
