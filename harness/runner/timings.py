@@ -175,9 +175,7 @@ def _medians(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
 
 
 def _middle(values: Iterable[float]) -> float:
-    from statistics import (
-        median,
-    )  # which imports decimals and fractions; where all times are known, for nothing
+    from statistics import median  # which imports decimals and fractions, for few runs
 
     return median(values)
 
