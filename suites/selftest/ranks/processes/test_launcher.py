@@ -27,10 +27,8 @@ ROOT = str(Path(__file__).resolve().parents[4])
 GONE_S = 30.0
 
 
-class LostServerRows(Rows):
-    """A server that dies under a test."""
-
-    deadline = "0.4"
+class KilledServerRows(Rows):
+    """A server that is killed under a test."""
 
     def loses(self, case: type[FaultyCase], method: str, how: str, **environ: str) -> None:
         """Checks that the verdict is an error with the reason, the ranks are gone, and the next
@@ -48,6 +46,12 @@ class LostServerRows(Rows):
     def test_killed(self) -> None:
         """A server that is killed, perhaps for lack of memory, is reported and replaced."""
         self.loses(orphans.LosesServer, "test_wait", "signal SIGKILL")
+
+
+class LostServerRows(KilledServerRows):
+    """A server that dies or stops under a test or between tests."""
+
+    deadline = "0.4"
 
     def test_stopped(self) -> None:
         """A server that is stopped under a test is killed at the test's deadline, when it is needed."""
@@ -233,10 +237,14 @@ class LostServersOnForkServer(LostServerRows, OnForkServer):
     """Runs the tests on the fork server."""
 
 
-class LostServersOnSpawn(LostServerRows, OnSpawn):
-    """Runs the tests on the small server that starts new interpreters."""
+class LostServersOnSpawn(LostServerRows, OnForkedInterpreters):
+    """Runs the tests on the server of the spawn launcher, with ranks that are forks of one interpreter."""
 
-    deadline = "4"  # ranks may take twice as long to start, which includes that they import the module
+    deadline = "2"  # a rank imports the module itself
+
+
+class KilledServersOnSpawn(KilledServerRows, OnSpawn):
+    """Runs the test on new interpreters, whose end with their server is not that of a fork."""
 
 
 class ImportsOnForkServer(ImportRows, OnForkServer):
