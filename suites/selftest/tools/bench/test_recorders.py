@@ -27,6 +27,7 @@ dist.all_reduce(torch.ones(2), async_op=True).wait()
 recorder = taps.prepare().recorder
 print(type(recorder).__name__, vars(recorder).get("_numbers", {}), len(read(memory)))
 print(rank_merging.with_communication.__module__)
+dist.destroy_process_group()  # else gloo's threads may end the interpreter by SIGABRT as it exits
 """
 
 
