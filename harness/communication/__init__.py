@@ -18,7 +18,7 @@ asks functions of values. Where to change what:
     for all ranks, pure
       matching            which calls belong together, and in what they differ
       wait_graph          which ranks can never go on, and rpc_workers: which workers have not come
-      explain             the cause line, and missing_ranks, unmatched, difference_text
+      explain             the cause line, and call_differences, missing_ranks, unmatched, difference_text
       checks              what is wrong although every rank passed
     under HARNESS_COMM_CHECK=values
       value_recorder      in a rank: what calls are given and give, and values, element_types

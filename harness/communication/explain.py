@@ -6,24 +6,18 @@ cause; where there is no majority, both sides are named.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from harness.communication.call_differences import difference_in
 from harness.communication.cycles import crossed_groups, cycle, groups_in_a_cycle, mutual
 from harness.communication.difference_text import (
     Explanation,
-    difference_text,
-    message_text,
     verb_of,
 )
 from harness.communication.group_choice import other_group
 from harness.communication.key_setters import gone_past, narrowed
-from harness.communication.matching import (
-    CallsByRank,
-    differences,
-    messages,
-    unequal_messages,
-)
+from harness.communication.matching import CallsByRank
 from harness.communication.message_counts import counts_text, unequal_counts
 from harness.communication.missing_ranks import decisive, missing_ranks
 from harness.communication.unmatched import misdirected, set_instead_text, tags_differ, unset_text
@@ -59,7 +53,7 @@ def explain(states: Sequence[RankState], *, over: bool = False) -> Explanation |
     waiting = waits_now(views)
     if over and not waiting:
         waiting = waits_now(views, over=True)
-    differing = _difference_in(calls, waiting)
+    differing = difference_in(calls, waiting)
     if not waiting:
         return differing or (_unanswered(states) if over else None)
     waiting = narrowed(calls, waiting)
@@ -82,58 +76,6 @@ def explain(states: Sequence[RankState], *, over: bool = False) -> Explanation |
         or _elsewhere(by_rank, waiting)
         or _store(calls, by_rank, waiting)
     )
-
-
-def explain_failed_call(rank: int, calls: CallsByRank) -> Explanation | None:
-    """The difference between ranks in the call in which one of them crashed or got an error; None for none.
-
-    A backend that meets tensors of other sizes than its own ends the rank that notices, which may be any.
-    Where nothing is known of that one, as of a process that another launcher started, its peers' calls tell.
-    """
-    known = (rank,) if calls[rank] else tuple(calls)
-    suspects = [call for each in known for call in _suspects(calls[each])]
-    for found in differences(calls):
-        if any(found.row.calls.get(each) in suspects for each in known):
-            return difference_text(found)
-    return _unequal_message(calls, suspects)
-
-
-def _suspects(calls: Sequence[Call]) -> list[Call]:
-    """The calls of which one may have ended the rank: its last, those that raised, those under way.
-
-    The last one of the user's may be several of the backend's, as those of objects are.
-    """
-    communicated = [c for c in calls if c.kind in (Kind.COLLECTIVE, Kind.SEND, Kind.RECEIVE, Kind.LAYOUT)]
-    return [c for c in communicated if _same_call(c, communicated[-1]) or c.raised or c.ended_s is None]
-
-
-def _same_call(call: Call, last: Call) -> bool:
-    """Whether both are one call, or parts of one collective of the user's."""
-    one, other = call.signature, last.signature
-    collectives = call.kind is last.kind is Kind.COLLECTIVE
-    parts = (one.group_key, one.operation, call.number) == (other.group_key, other.operation, last.number)
-    return call is last or (collectives and parts)
-
-
-# -- arguments that differ
-
-
-def _difference_in(calls: CallsByRank, waiting: Mapping[int, Waiting]) -> Explanation | None:
-    """The first difference among collectives in which a rank waits, else the first of all."""
-    found = differences(calls)
-    if not found:
-        return _unequal_message(calls)
-    stuck = [d for d in found if any(d.row.calls.get(rank) is w.call for rank, w in waiting.items())]
-    return difference_text((stuck or found)[0])
-
-
-def _unequal_message(calls: CallsByRank, among: Collection[Call] | None = None) -> Explanation | None:
-    """The first message of which sender and receiver expect other tensors, if one of the two is ``among``."""
-    for channel, send, receive in unequal_messages(messages(calls)):
-        if among is not None and send not in among and receive not in among:
-            continue
-        return message_text(channel, send, receive)
-    return None
 
 
 # -- ranks that do not come

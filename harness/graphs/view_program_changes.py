@@ -11,12 +11,17 @@ from dataclasses import dataclass, replace
 
 from harness.graphs.programs import ViewProgram
 from harness.graphs.view_program_inputs import ARGUMENTS, SHAPES, ViewInputs
-from harness.graphs.view_program_lines import COMPUTED, METADATA, VIEWS, WRITES, Lines, Statement
+from harness.graphs.view_program_lines import (
+    COMPUTED,
+    METADATA,
+    STATEMENTS,
+    VIEWS,
+    WRITES,
+    Lines,
+    Statement,
+)
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
-
-# The most statements of a program, as many as a strategy draws.
-STATEMENTS = 6
 
 
 @dataclass(slots=True)

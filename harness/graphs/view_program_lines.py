@@ -17,6 +17,8 @@ from harness.graphs.aliasing import overlaps_otherwise, storages
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
+#: How many statements a program has at most, where nobody asks for more or less.
+STATEMENTS = 6
 #: Views of ``{0}``. Not all fit all sizes; those that do not are left out of the program.
 VIEWS = (
     "{0}.view(-1)",

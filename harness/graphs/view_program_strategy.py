@@ -18,7 +18,15 @@ from hypothesis import strategies as st
 
 from harness.graphs.programs import ViewProgram
 from harness.graphs.view_program_inputs import ARGUMENTS, PARAMETERS, SHAPES, ViewInputs
-from harness.graphs.view_program_lines import COMPUTED, METADATA, VIEWS, WRITES, Lines, Statement
+from harness.graphs.view_program_lines import (
+    COMPUTED,
+    METADATA,
+    STATEMENTS,
+    VIEWS,
+    WRITES,
+    Lines,
+    Statement,
+)
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
@@ -40,7 +48,7 @@ def view_programs(
     metadata: bool = True,
     shared: bool = True,
     no_grad: bool = True,
-    statements: int = 6,
+    statements: int = STATEMENTS,
 ) -> ViewProgram:
     """Programs of up to ``statements`` lines on one to three arguments, which eager can run.
 
