@@ -2,8 +2,8 @@
 
 A rank that is a process has them in a memory file of its own, which the parent can read even where the rank
 is stuck in C or dead. The parent never maps that file: where it can be shrunk, a mapping behind its end kills
-the process that reads it. Layout: a head, a ring of entries of fixed size, and the texts to which they point
-(signatures and groups as JSON, places as they are), each written once.
+the process that reads it. Layout: a head, an entry that is kept, a ring of entries of the same size, and the
+texts to which they point (signatures and groups as JSON, places as they are), each written once.
 """
 
 from __future__ import annotations
@@ -52,7 +52,10 @@ _ENDED, _NAME = 6, 7
 _OBSERVED = Struct("=dI")
 _OBSERVED_AT = _HEAD.size
 _CAN_MOVE, _HELPED, _STOPPED = 1, 2, 4
-_FIRST = 64
+# Behind these: one more than the token of the call that is kept when the ring drops it, 0 for none; and its
+# entry, before those of the ring.
+_KEPT, _KEPT_TOKEN_AT, _KEPT_AT = Struct("=I"), 44, 64
+_FIRST = _KEPT_AT + _SIZE
 _DOUBLES, _FIRST_END = _SIZE // 8, _FIRST // 8 + _END  # an entry's size and the first end, in that array
 ENTRIES = 1024
 _TEXTS = _FIRST + ENTRIES * _ENTRY.size
@@ -97,8 +100,15 @@ class CallLog:
             self._known.clear()
             self.edition += 1
         _HEAD.pack_into(self._memory, 0, 0, 0, 0.0, self._used)
+        _KEPT.pack_into(self._memory, _KEPT_TOKEN_AT, 0)
         self._times[_ENDED] = 0.0
         self._numbers[_NAME] = NO_TEXT
+
+    def keep(self, token: int) -> None:
+        """Keeps a call, as it stands now, for when the ring drops it, in place of another; -1 for none."""
+        if token >= 0 and self._count - token <= ENTRIES:
+            self._memory[_KEPT_AT:_FIRST] = self._memory[_at(token) : _at(token) + _SIZE]
+        _KEPT.pack_into(self._memory, _KEPT_TOKEN_AT, token + 1)
 
     @property
     def count(self) -> int:
@@ -267,7 +277,7 @@ def shifted_copy(memory: int, shift_s: float, observation: Observation) -> bytes
     seen = _CAN_MOVE * observation.can_move + _HELPED * observation.helped + _STOPPED * observation.stopped
     _OBSERVED.pack_into(page, _OBSERVED_AT, observation.at_s, seen)
     times = memoryview(page).cast("d")
-    for at in range(_FIRST // 8, len(times), _SIZE // 8):
+    for at in range(_KEPT_AT // 8, len(times), _SIZE // 8):
         for time in range(at + _WAIT - 1, at + _END + 1):
             if times[time]:
                 times[time] += shift_s
@@ -279,7 +289,7 @@ def shifted_copy(memory: int, shift_s: float, observation: Observation) -> bytes
 
 
 def read(memory: int | mmap.mmap) -> tuple[Call, ...]:
-    """A rank's last calls, oldest first, at most ``ENTRIES``, from its memory file or its memory.
+    """A rank's last calls, oldest first, at most ``ENTRIES`` and the kept one, from its file or its memory.
 
     Entries that no rank writes are left out: the test may have overwritten the log.
     """
@@ -291,7 +301,9 @@ def read(memory: int | mmap.mmap) -> tuple[Call, ...]:
     texts = _read(memory, _TEXTS, min(used, LOG_BYTES - _TEXTS))
     entries: list[Entry] = list(_ENTRY.iter_unpack(ring))
     first = count % ENTRIES if count > ENTRIES else 0
-    return tuple(calls_of(entries[first:] + entries[:first] if first else entries, texts))
+    (kept_token,) = _KEPT.unpack(_read(memory, _KEPT_TOKEN_AT, _KEPT.size))
+    kept = _read(memory, _KEPT_AT, _SIZE) if kept_token and count - kept_token >= ENTRIES else b""
+    return tuple(calls_of([*_ENTRY.iter_unpack(kept), *entries[first:], *entries[:first]], texts))
 
 
 def _read(memory: int | mmap.mmap, start: int, length: int) -> bytes:

@@ -87,6 +87,10 @@ class OtherCalls:
         """Records that a function begins that waits in C++ for the calls it starts: a backward pass, say."""
         return self._begins(_signature_in_cpp(name), waits=True)
 
+    def has_agent(self, joining: int) -> None:
+        """Notes for the rest of the test that the rank's agent of RPC is up; -1: that it is not, any more."""
+        self._log.keep(joining)
+
     def ended(self, token: int, *, raised: bool = False) -> None:
         """Records that a call has ended; ``raised``: by an exception."""
         if raised:

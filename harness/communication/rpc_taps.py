@@ -44,7 +44,9 @@ def _joining(original: Callable[..., Any], group_s: float, taps: Taps) -> Callab
             timeout_s = min(group_s, kwargs["store"].timeout.total_seconds())
         workers = int(kwargs.get("world_size") or 0)
         token = recorder.meets_workers(JOINING, kwargs["name"], workers, timeout_s)
-        return _recorded(lambda: original(*args, **kwargs), token, taps)
+        found = _recorded(lambda: original(*args, **kwargs), token, taps)
+        recorder.has_agent(token)
+        return found
 
     return uncompiled(init_backend)
 
@@ -60,7 +62,9 @@ def _leaving(original: Callable[..., Any], api: Any, taps: Taps) -> Callable[...
         waits = graceful and getattr(agent, "is_static_group", True)
         workers = len(agent.get_worker_infos()) if waits else 0
         token = recorder.meets_workers(LEAVING, agent.get_worker_info().name, workers, timeout or None)
-        return _recorded(lambda: original(graceful, timeout), token, taps)
+        found = _recorded(lambda: original(graceful, timeout), token, taps)
+        recorder.has_agent(-1)
+        return found
 
     return uncompiled(shutdown)
 

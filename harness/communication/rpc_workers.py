@@ -40,8 +40,8 @@ def absent_workers(calls: CallsByRank, rank: int, waiting: Call) -> tuple[int, .
 
 def agent_is_up(mine: Sequence[Call]) -> bool:
     """Whether a rank has joined and not left: its agent's threads may do what any worker asks of them."""
-    ended = [sum(c.ended_s is not None for c in _of(mine, what)) for what in (JOINING, LEAVING)]
-    return ended[0] > ended[1]
+    over = [c.signature.operation for c in mine if c.kind is Kind.WORKERS and c.ended_s is not None]
+    return over[-1:] == [JOINING]
 
 
 def may_be_answered(calls: CallsByRank, waiting: Sequence[Call], never: Collection[int]) -> bool:

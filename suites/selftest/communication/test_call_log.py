@@ -20,7 +20,7 @@ from suites.selftest.properties import given
 ALL_REDUCE = Signature("all_reduce", "0", members=(0, 1), tensors="(2,) float32")
 # The first entry: offsets of signature and place, two numbers, flags, threads, no group, and three times.
 FIRST_ENTRY = struct.Struct("=IIIIHH4xddd")
-FIRST_AT = 64
+FIRST_AT = 64 + FIRST_ENTRY.size  # behind the head and the entry that is kept
 
 
 def memory() -> mmap.mmap:
@@ -197,6 +197,39 @@ class MemoryFileTest(unittest.TestCase):
         self.assertEqual([c.signature for c in call_log.read(self.file)], [ALL_REDUCE])
         log.clear()
         self.assertEqual(call_log.read_test(self.file), ("", False))
+
+    def test_kept(self) -> None:
+        """A call that is kept comes first once the ring has dropped it, in a copy too."""
+        log = CallLog(mmap.mmap(self.file, call_log.LOG_BYTES))
+        log.clear()
+        kept = log.begin(log.text(Signature("init_rpc", kind=Kind.WORKERS, key="w0")), 0, 1)
+        log.end(kept)
+        log.keep(kept)
+        for more, expected in ((call_log.ENTRIES - 1, [1, 2]), (1, [1, 2]), (1, [1, 3])):
+            for _ in range(more):
+                log.begin(log.text(ALL_REDUCE), 0, log.count + 1)
+            first, second = call_log.read(self.file)[:2]
+            self.assertEqual([first.sequence, second.sequence], expected)
+            self.assertEqual((first.kind, first.waits), (Kind.WORKERS, False))
+        seen = call_log.Observation(1.0, can_move=True, helped=False, stopped=False)
+        copy = os.memfd_create("copy")
+        self.addCleanup(os.close, copy)
+        os.write(copy, call_log.shifted_copy(self.file, 5.0, seen))
+        there = call_log.read(copy)[0]
+        assert there.ended_s is not None and first.ended_s is not None
+        self.assertAlmostEqual(there.ended_s, first.ended_s + 5.0)
+        self.assertEqual(call_log.read_observation(copy), seen)
+        log.keep(-1)
+        self.assertEqual(call_log.read(self.file)[0].sequence, 3)
+
+    def test_kept_of_an_earlier_test(self) -> None:
+        """What was kept is forgotten with the calls of its test."""
+        log = CallLog(mmap.mmap(self.file, call_log.LOG_BYTES))
+        log.keep(0)
+        log.clear()
+        for number in range(call_log.ENTRIES + 1):
+            log.begin(log.text(ALL_REDUCE), 0, number)
+        self.assertEqual(call_log.read(self.file)[0].sequence, 1)
 
     def test_cut_off(self) -> None:
         """A file that was shrunk is an empty log, or as much of it as there still is."""

@@ -21,6 +21,7 @@ from harness.communication import call_log, taps
 from harness.communication.call_log import LOG_BYTES, CallLog
 from harness.communication.recorder import Recorder
 from harness.communication.rpc_taps import rpc_wrappers
+from harness.communication.rpc_workers import agent_is_up
 from harness.communication.tap_state import Taps
 from harness.communication_call import Call, Kind
 
@@ -66,6 +67,16 @@ class RecordedTest(MultiProcessTestCase):
             self.assertIsNotNone(call.waiting_s)
             self.assertIsNotNone(call.ended_s)
             self.assertRegex(call.place, r"^test_rpc_taps.py:\d+ in joined$")
+
+    def test_among_many_calls(self) -> None:
+        """That a rank has joined is known however many calls it makes, until it leaves."""
+        with self.joined() as memory:
+            found = taps.prepare()
+            assert found is not None and found.recorder is not None
+            for _ in range(call_log.ENTRIES + 1):
+                found.recorder.ended(found.recorder.cpp_begins("backward"))
+            self.assertTrue(agent_is_up(call_log.read(memory)))
+        self.assertFalse(agent_is_up(call_log.read(memory)))
 
     def test_leaving_alone(self) -> None:
         """Who leaves without the others waits for nobody."""

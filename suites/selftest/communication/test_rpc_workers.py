@@ -52,6 +52,9 @@ class RpcWorkersTest(unittest.TestCase):
             (joined, leaves("a")): True,
             (joined, left): False,
             (joined, left, joined): True,
+            (left, joined): True,  # the log has dropped the first time
+            (joined, joins("a")): True,
+            (joined, left, joins("a")): False,
         }
         for mine, expected in table.items():
             with self.subTest([each.name for each in mine]):
