@@ -122,13 +122,19 @@ class CompiledFunctions(Hunted[TensorFunction]):
         return (each for each in program.smaller() if each.runs_in_eager())
 
     def structure(self, program: TensorFunction) -> str:
-        """The statements with variables by their order, outputs, arguments, their bases, the options."""
+        """The statements with variables by their order, outputs, arguments, their bases, the options.
+
+        At the end stand the arguments that are written to where autograd records nothing.
+        """
         text = f"{'; '.join(program.body)}; return {', '.join(program.outputs)}"
         arguments = ", ".join(program.inputs.arguments)
         leaves = f"{len(program.inputs.leaves)} leaves"
         bases = ", ".join(filter(None, map(_base, program.inputs.setup)))
         again = "" if program.again is None else f"; then {', '.join(program.again.arguments)}"
-        return f"{renamed(text)} | {renamed(arguments)}{again}, {leaves} | {bases} | {program.compiler}"
+        options = program.compiler
+        if unrecorded := program.unrecorded_writes():
+            options += f", unrecorded writes to {' and '.join(unrecorded)}"
+        return f"{renamed(text)} | {renamed(arguments)}{again}, {leaves} | {bases} | {options}"
 
     def to_json(self, program: TensorFunction) -> Any:
         """As nested lists and strings."""

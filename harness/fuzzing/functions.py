@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from harness.fuzzing.compilers import helpers, plainer_compilers
+from harness.graphs.unrecorded_writes import unrecorded_writes
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
@@ -151,6 +152,12 @@ class TensorFunction:
         except (RuntimeError, IndexError, NameError, TypeError, ValueError, AttributeError):
             return False
         return True
+
+    def unrecorded_writes(self) -> tuple[str, ...]:
+        """The parameters that the function writes to where autograd records nothing."""
+        scope: dict[str, Any] = {}
+        exec(compile(self.script().partition("compiled = ")[0], "<eager>", "exec"), scope)
+        return unrecorded_writes(scope["f"], scope["inputs"]()[1], self.parameters)
 
     def smaller(self) -> Iterator[TensorFunction]:
         """Functions that are simpler by one change, valid or not."""

@@ -118,10 +118,13 @@ def told(error: Exception) -> Exception:
 def structure(program: ViewProgram, options: dict[str, Any]) -> str:
     """The statements, the arguments, the options of ``verify_aot`` but for the front end.
 
-    Beside the options stand written arguments of which eager has no backward.
+    Beside the options stand written arguments of which eager has no backward, and those that are written to
+    where autograd records nothing.
     """
     body = f"{'; '.join(program.body)}; return {', '.join(program.outputs)}"
     said = [f"{name}={value}" for name, value in options.items() if name != "front_end"]
     lost = program.without_backward()
     said += [f"no backward in eager through {' and '.join(lost)}"] if lost else []
+    unrecorded = program.unrecorded_writes()
+    said += [f"unrecorded writes to {' and '.join(unrecorded)}"] if unrecorded else []
     return f"{renamed(body)} | {renamed(', '.join(program.arguments))} | {', '.join(said)}"

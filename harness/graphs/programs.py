@@ -16,6 +16,7 @@ import torch
 from harness.errors import UsageError
 from harness.graphs.aot import verify_aot
 from harness.graphs.python_expressions import NoExpression, expression_of
+from harness.graphs.unrecorded_writes import unrecorded_writes
 from harness.graphs.verified import VerificationResult
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
@@ -120,6 +121,11 @@ class ViewProgram:
             for name, argument, version in zip(self.parameters, arguments, versions, strict=True)
             if argument._version != version and argument.requires_grad and not _has_backward(argument)
         )
+
+    def unrecorded_writes(self) -> tuple[str, ...]:
+        """The parameters that the function writes to where autograd records nothing."""
+        function, inputs = self.functions()
+        return unrecorded_writes(function, inputs()[1], self.parameters)
 
     def verify(
         self, *, known: Callable[[Exception], bool] | None = None, **options: Any

@@ -118,9 +118,9 @@ class PatternsTest(unittest.TestCase):
             ("ddp_sparse_gradient_divided_in_place", f"ddp: {unsynced} | linear; sparse; step(1)", True),
             ("ddp_sparse_gradient_divided_in_place", f"ddp: {unsynced} | sparse; output; static_graph; step(1)", False),  # noqa: E501
             ("ddp_sparse_gradient_divided_in_place", f"ddp: {unsynced} | linear; step(1)", False),
-            ("compiled_write_under_no_grad", "compile: silently wrong: argument #: gradient of leaf # | t0 = a.view_as(a); with torch.inference_mode(): b.mul_(2); return b | y0", True),  # noqa: E501
-            ("compiled_write_under_no_grad", "compile: silently wrong: argument #: gradient of leaf # | with torch.no_grad(): t0 = a + 1; return t0 | y0", False),  # noqa: E501
-            ("compiled_write_under_no_grad", "compile: silently wrong: argument #: values | with torch.no_grad(): b.mul_(2); return gradient | y0", False),  # noqa: E501
+            ("compiled_write_under_no_grad", "compile: silently wrong: argument #: gradient of leaf # | t0 = a.view_as(a); with torch.inference_mode(): b.mul_(2); return b | y0 | unrecorded writes to b", True),  # noqa: E501
+            ("compiled_write_under_no_grad", "compile: silently wrong: argument #: gradient of leaf # | t0 = a + 1; with torch.no_grad(): t0.mul_(2); return t0 | y0", False),  # noqa: E501
+            ("compiled_write_under_no_grad", "compile: silently wrong: argument #: values | with torch.no_grad(): b.mul_(2); return gradient | y0 | unrecorded writes to b", False),  # noqa: E501
             ("tcp_store_get_of_a_queue", "stores: silently wrong: no order of the calls gives what they gave: get, queue_push | tcp; threads; get || queue_push", True),  # noqa: E501
             ("tcp_store_get_of_a_queue", "stores: silently wrong: no order of the calls gives what they gave: get, queue_push | hash; threads; get || queue_push", False),  # noqa: E501
             ("file_store_client_dies_in_a_write", "stores: hangs: timed out | file; turns; die; get", True),

@@ -65,12 +65,24 @@ class StructureTest(unittest.TestCase):
     def test_options_and_arguments_count(self) -> None:
         fuzzer = AotFunctions()
         function = next(iter(fuzzer.drawn(1)))
+        first, *others = function.inputs.arguments
         for changed in (
             replace(function, compiler="other"),
-            replace(function, inputs=replace(function.inputs, arguments=("y0.neg()",))),
+            replace(function, inputs=replace(function.inputs, arguments=(f"{first}.clone()", *others))),
             replace(function, body=(*function.body, "a.sin_()")),
         ):
             self.assertNotEqual(fuzzer.structure(function), fuzzer.structure(changed))
+
+    def test_writes_that_are_not_recorded(self) -> None:
+        """Told of arguments, at the end, and not of what the function makes itself."""
+        setup = ("x0 = torch.arange(3.0).requires_grad_()", "y0 = x0 * 1")
+        inputs = Inputs(setup, ("x0",), ("y0", "y0.clone()"))
+        for body, told in (
+            (("with torch.no_grad(): b.mul_(2)",), "backend, unrecorded writes to b"),
+            (("t0 = a * 1", "with torch.no_grad(): t0.mul_(2)"), "backend"),
+        ):
+            text = AotFunctions().structure(TensorFunction(inputs, body, ("a",), "backend"))
+            self.assertEqual(text.rpartition(" | ")[2], told)
 
 
 if __name__ == "__main__":

@@ -81,6 +81,11 @@ class StructureTest(unittest.TestCase):
         text = views.structure(lost, {"dynamic": False})
         self.assertTrue(text.endswith("dynamic=False, no backward in eager through a"), text)
 
+    def test_writes_that_are_not_recorded_are_told(self) -> None:
+        written = replace(PROGRAM, body=("with torch.no_grad():", "    a.mul_(2)", "t1 = a.sin()"))
+        text = views.structure(written, {"dynamic": False})
+        self.assertTrue(text.endswith("dynamic=False, unrecorded writes to a"), text)
+
 
 if __name__ == "__main__":
     unittest.main()
