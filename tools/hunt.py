@@ -133,12 +133,14 @@ def _run(
                         task = Task(fuzzer, seed, until_s, directory, pythons, _seen(directory), near)
                         running[pool.submit(run, task)] = (fuzzer, seed)
                     for future in wait(running, ENDING_S, FIRST_COMPLETED).done:
-                        _ended(future, *running.pop(future), directory)
+                        _ended(future, *running[future], directory)
+                        del running[future]
                 for future in wait(running, ENDING_S).done:
-                    _ended(future, *running.pop(future), directory)
+                    _ended(future, *running[future], directory)
                 return
             except BrokenProcessPool:
-                print(f"a process of the hunt died, with one of {sorted(running.values())}", flush=True)
+                seeds_lost = ", ".join(f"{fuzzer} {seed}" for fuzzer, seed in sorted(running.values()))
+                print(f"a process of the hunt died, with one of these seeds: {seeds_lost}", flush=True)
 
 
 def pool_of(jobs: int) -> ProcessPoolExecutor:

@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import io
 import itertools
+import math
 import subprocess
 import sys
 import tempfile
@@ -83,6 +84,16 @@ class CommandTest(unittest.TestCase):
         died.set_exception(BrokenProcessPool())
         with self.assertRaises(BrokenProcessPool):
             hunt._ended(died, "aot", 3, Path())
+
+    def test_the_seed_of_a_process_that_died_is_told(self) -> None:
+        died: Future[Batch] = Future()
+        died.set_exception(BrokenProcessPool())
+        pool = mock.MagicMock()
+        pool.__enter__.return_value.submit.return_value = died
+        pools = mock.patch.object(hunt, "pool_of", side_effect=[pool, KeyboardInterrupt])
+        with pools, contextlib.redirect_stdout(io.StringIO()) as said, self.assertRaises(KeyboardInterrupt):
+            hunt._run(1, math.inf, Path(), {}, iter([("aot", 3), ("aot", 4)]), near=False)
+        self.assertEqual(said.getvalue(), "a process of the hunt died, with one of these seeds: aot 3\n")
 
     def test_its_processes_end_with_it(self) -> None:
         """Those of a hunt that is killed, too, which cannot end them."""
