@@ -129,6 +129,9 @@ def _record(options: argparse.Namespace) -> int:
     executed = sum(len(of) for of in found.lines.values())
     passing = f"{len(passed)} of {len(records)} tests passed"
     print(f"{passing} and execute {executed} lines of {len(found.lines)} files")
+    for record in records:
+        if not record.ok:  # such a test catches no mutant, since it fails without one
+            print(f"left out: {record.id}: {record.reason}")
     return 0
 
 

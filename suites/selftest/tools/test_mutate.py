@@ -9,7 +9,10 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from tools import mutate
+from harness.outcomes import Status
+from harness.record import TestRecord
+from harness.runner import journal
+from tools import mutate, planted_run
 from tools.mutation import forks, modules, page, results, sites
 from tools.mutation.results import Verdict
 
@@ -47,6 +50,20 @@ class MutateTest(unittest.TestCase):
     def test_recorded(self) -> None:
         """Lines in the worker, in its children and in ranks; that of ``unused`` is executed by none."""
         self.assertEqual(self.recorded, "10 of 10 tests passed and execute 2 lines of 1 files\n")
+
+    def test_left_out(self) -> None:
+        """Tests that fail while lines are noted are named, with what went wrong; skipped ones are not."""
+        records = [
+            TestRecord("t.passes", Status.PASSED),
+            TestRecord("t.skips", Status.SKIPPED, reason="no GPU"),
+            TestRecord("t.fails", Status.ERROR, reason="OSError: disk full"),
+        ]
+        run = mock.patch.object(planted_run, "run", return_value=planted_run.Done(1, ""))
+        read = mock.patch.object(journal, "read", return_value=mock.Mock(records=records))
+        with run, read, tempfile.TemporaryDirectory() as name:
+            code, out, err = self.call("--record", "--map", str(Path(name, "map")))
+        said = ["1 of 3 tests passed and execute 0 lines of 0 files", "left out: t.fails: OSError: disk full"]
+        self.assertEqual((code, out.splitlines(), err), (0, said, ""))
 
     def test_sample(self) -> None:
         """A sample of the file's mutants: what doubles wrongly is caught; the same run again tries none."""
