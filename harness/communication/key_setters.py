@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from harness.communication.matching import CallsByRank, rows
-from harness.communication.wait_graph import Waiting, names_of
+from harness.communication.store_keys import names_of
+from harness.communication.wait_graph import Waiting
 from harness.communication_call import Call, Kind
 
 _NUMBERED = re.compile(r"(.*?)(\d+)", re.DOTALL)

@@ -16,7 +16,7 @@ def rpc_wrappers(taps: Taps) -> Iterator[tuple[Any, str, Callable[..., Any]]]:
     """What records remote calls: owners, names, and the functions to put there; none where RPC is not there.
 
     These are functions that torch calls itself, as a test may have the public ones by other names; but for
-    ``shutdown``, since no other function lasts as long as that.
+    ``shutdown``, since no other function lasts as long as that: by another name its end alone is seen.
     """
     rpc: Any = sys.modules.get("torch.distributed.rpc")
     if rpc is None or not rpc.is_available():
@@ -29,6 +29,7 @@ def rpc_wrappers(taps: Taps) -> Iterator[tuple[Any, str, Callable[..., Any]]]:
     shutdown = _leaving(api.shutdown, api, taps)
     yield api, "shutdown", shutdown
     yield rpc, "shutdown", shutdown
+    yield api, "_finalize_shutdown", _ending(api._finalize_shutdown, api, taps)
 
 
 def _joining(original: Callable[..., Any], group_s: float, taps: Taps) -> Callable[..., Any]:
@@ -67,6 +68,22 @@ def _leaving(original: Callable[..., Any], api: Any, taps: Taps) -> Callable[...
         return found
 
     return uncompiled(shutdown)
+
+
+def _ending(original: Callable[..., Any], api: Any, taps: Taps) -> Callable[..., Any]:
+    """What ends each shutdown: one by another name than those that are wrapped is recorded from here."""
+
+    @functools.wraps(original)
+    def finalize_shutdown() -> Any:
+        recorder = taps.recorder
+        if recorder is None or taps.seen.now:
+            return original()
+        token = recorder.meets_workers(LEAVING, api._get_current_rpc_agent().get_worker_info().name, 0, None)
+        found = _recorded(original, token, taps)
+        recorder.has_agent(-1)
+        return found
+
+    return uncompiled(finalize_shutdown)
 
 
 def _recorded(call: Callable[[], Any], token: int, taps: Taps) -> Any:

@@ -7,6 +7,7 @@ whatever its rank does meanwhile.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 from harness.communication.matching import CallsByRank
 from harness.communication_call import Call, Kind
@@ -22,20 +23,28 @@ def rank_of(calls: CallsByRank, worker: str) -> int | None:
     return found.pop() if len(found) == 1 else None
 
 
-def absent_workers(calls: CallsByRank, rank: int, waiting: Call) -> tuple[int, ...]:
-    """The ranks for which a rank waits in a call that all workers have to make, each as often as the others.
+@dataclass(frozen=True, slots=True)
+class AbsentWorkers:
+    """How many workers have not come yet, and the ranks among which they are, which may be more or fewer."""
 
-    () where all workers have come, also where not all of them are ranks.
+    ranks: tuple[int, ...] = ()
+    count: int = 0
+
+
+def absent_workers(calls: CallsByRank, rank: int, waiting: Call) -> AbsentWorkers:
+    """For whom a rank waits in a call that all workers have to make, each as often as the others.
+
+    Of no ranks where the workers that have not come are none.
     """
     s = waiting.signature
     made = {each: _of(mine, s.operation) for each, mine in calls.items()}
     nth = next(place for place, each in enumerate(made[rank]) if each is waiting)
     come = {each for each, mine in made.items() if len(mine) > nth}
     if len(come) >= s.workers:
-        return ()
+        return AbsentWorkers()
     joined = [each for each, mine in calls.items() if _of(mine, JOINING)]
     members = joined if len(joined) == s.workers else calls
-    return tuple(each for each in members if each not in come)
+    return AbsentWorkers(tuple(each for each in members if each not in come), s.workers - len(come))
 
 
 def agent_is_up(mine: Sequence[Call]) -> bool:

@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterator, Mapping
 from harness.communication.difference_text import Explanation
 from harness.communication.matching import CallsByRank, Channel, Messages, messages
 from harness.communication.missing_ranks import decisive
-from harness.communication.wait_graph import Waiting, names_of, workers_of
+from harness.communication.store_keys import names_of, workers_of
+from harness.communication.wait_graph import Waiting
 from harness.communication_call import Call, Kind, Signature
 
 

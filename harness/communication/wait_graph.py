@@ -3,9 +3,9 @@
 A rank in a collective waits for the members that have not begun it, in a receive for its source, in the
 making of a group for the other members, on a store's key for anybody. A rank that has reported or is gone
 never comes; one that runs anything else may, and so may one whose agent of ``torch.distributed.rpc`` is up:
-that does what any worker asks of it. The stuck ranks are the greatest set of ranks that wait only for each
-other and for ranks that never come (the wait-for graphs of MUST, Hilbrich et al. 2009 and 2012, with AND for
-collectives and OR for a receive from any source).
+that does what any worker asks of it, but for shutting down. The stuck ranks are the greatest set of ranks
+that wait only for each other and for ranks that never come (the wait-for graphs of MUST, Hilbrich et al. 2009
+and 2012, with AND for collectives and OR for a receive from any source).
 
 What a rank waits for is read from its log, so a rank that could go on and got no processor would look stuck.
 ``RankView.can_move`` is for the observer to say: it is True unless every thread of the rank sleeps.
@@ -13,7 +13,7 @@ What a rank waits for is read from its log, so a rank that could go on and got n
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from harness.communication.matching import (
@@ -26,11 +26,13 @@ from harness.communication.matching import (
     row_key,
     rows,
 )
-from harness.communication.rpc_workers import absent_workers, agent_is_up, may_be_answered, rank_of
+from harness.communication.rpc_workers import LEAVING, absent_workers, agent_is_up, may_be_answered, rank_of
+from harness.communication.store_keys import may_be_set, workers_of
 from harness.communication_call import Call, Kind
 
-# How the names of threads begin that serve other processes, so that their work is none of their own rank's.
-SERVING = "pt_tcpstore"
+# How the names of threads begin that serve other processes, so that their work is none of their own rank's:
+# of a store's server, and of TensorPipe, which carries RPC's messages and has a thread that never sleeps.
+SERVING = ("pt_tcpstore", "TP_")
 # Operations of which a rank that is not the root needs the root, and maybe ranks in between.
 _FROM_ROOT = frozenset({"broadcast", "scatter", "broadcast_object_list", "scatter_object_list"})
 _TO_ROOT = frozenset({"reduce", "gather", "gather_object"})
@@ -115,10 +117,27 @@ def prove(views: Sequence[RankView], until_s: float, *, over: bool = False) -> t
     ``over``: the test has come to it, so that nothing has helped that might have: no other thread of a rank,
     no process that a rank has started, no timeout of a call's own.
     """
-    if not over:
-        up = {v.rank for v in views if agent_is_up(v.calls)}
-        views = [replace(v, settled=False, can_move=True) if v.rank in up else v for v in views]
-    return _stuck(views, until_s, over=over)
+    if over:
+        return _stuck(views, until_s, over=True)
+    in_vain = _shut_down_in_vain(views, until_s)
+    up = {v.rank for v in views if agent_is_up(v.calls)}
+    views = [replace(v, settled=False, can_move=True) if v.rank in up else v for v in views]
+    return tuple(sorted((*_stuck(views, until_s, over=False), *in_vain), key=lambda w: w.rank))
+
+
+def _shut_down_in_vain(views: Sequence[RankView], until_s: float) -> Iterator[Waiting]:
+    """The ranks that wait in ``rpc.shutdown`` for ranks that have reported or are gone.
+
+    The agent of such a rank may be up and answer, but nothing that it is asked lets the others go: a shutdown
+    ends when no call is under way any more, and so not one that runs in the answer to a call.
+    """
+    graph = _Graph({v.rank: v.calls for v in views}, until_s, any(v.helped for v in views))
+    able = {v.rank for v in views if not v.settled}
+    for view in (v for v in views if not (v.settled or v.can_move) and agent_is_up(v.calls)):
+        for call in view.waiting():
+            need = _need(graph, view, call)
+            if call.signature.operation == LEAVING and not need.possible(able):
+                yield Waiting(view.rank, call, need.ranks)
 
 
 def _stuck(
@@ -179,7 +198,8 @@ def _need(graph: _Graph, view: RankView, call: Call) -> _Need:
         return _message_need(graph, view, call)
     if s.kind is Kind.WORKERS:
         absent = absent_workers(graph.calls, view.rank, call)
-        return _Need(absent, everyone=True) if absent else _Need(free=True)
+        everyone = len(absent.ranks) == absent.count
+        return _Need(absent.ranks, everyone, free=graph.helped or not absent.ranks)
     key = row_key(call)
     row = graph.rows.get(key) if key is not None else None
     if row is None or not s.members or not set(s.members) <= set(graph.calls):
@@ -261,38 +281,11 @@ def _place_of(call: Call, calls: Sequence[Call]) -> int:
 
 
 def _store_need(graph: _Graph, view: RankView, call: Call) -> _Need:
-    """Anybody may set the keys; what was set at any time may be them, under the name of a store around it."""
+    """Anybody may set the keys."""
     s = call.signature
     others = _Need(tuple(rank for rank in graph.calls if rank != view.rank))
     if graph.helped:
         return _Need(free=True)
     if s.workers:
         return _Need(free=True) if len(workers_of(graph.calls, call)) >= s.workers else others
-    names = {
-        name for mine in graph.calls.values() for c in mine if c.kind is Kind.SETTING for name in names_of(c)
-    }
-    keys = names_of(call)  # the whole first: several keys in a row, or one with such a name
-    return _Need(free=True) if _are_set(keys[:1], names) or _are_set(keys[1:], names) else others
-
-
-def workers_of(calls: CallsByRank, waiting: Call) -> list[Call]:
-    """The calls for which a store's barrier or server waits, its own included."""
-    mine = waiting.signature
-    found = (call for each in calls.values() for call in each if call.kind is Kind.STORE)
-    alike = (call for call in found if call.signature.operation == mine.operation)
-    return [c for c in alike if _may_be_one(names_of(c)[0], names_of(waiting)[0])]
-
-
-def names_of(call: Call) -> tuple[str, ...]:
-    """The names of a store's keys with what the store puts before them: as one name, and each by itself."""
-    s = call.signature
-    return (s.group + s.key, *(s.group + key for key in s.key.split(", ")))
-
-
-def _are_set(keys: Iterable[str], names: Collection[str]) -> bool:
-    return all(any(_may_be_one(key, name) for name in names) for key in keys)
-
-
-def _may_be_one(key: str, other: str) -> bool:
-    """Whether two ranks may mean the same key: stores put prefixes, which end with a slash, before keys."""
-    return key == other or key.endswith(f"/{other}") or other.endswith(f"/{key}")
+    return _Need(free=True) if may_be_set(graph.calls, call) else others

@@ -130,11 +130,12 @@ def is_stopped(pid: int) -> bool:
     return _state(pid) == "T"
 
 
-def could_run(pid: int | str, *, without: int | None = None, serving: str = "") -> bool:
+def could_run(pid: int | str, *, without: int | None = None, serving: tuple[str, ...] = ()) -> bool:
     """Whether a thread of the process runs, could run, or is stopped, or an alarm can wake the process.
 
     False for a process of which every thread sleeps, and for one that is gone. ``pid`` may be "self", then
-    ``without`` is the calling thread's native id. Threads whose names begin with ``serving`` do not count.
+    ``without`` is the calling thread's native id. Threads whose names begin with one of
+    ``serving`` do not count.
     """
     try:
         for task in os.listdir(f"/proc/{pid}/task"):
@@ -142,7 +143,7 @@ def could_run(pid: int | str, *, without: int | None = None, serving: str = "") 
                 continue
             stat = Path(f"/proc/{pid}/task/{task}/stat").read_text()
             name, _, rest = stat.partition("(")[2].rpartition(")")
-            if serving and name.startswith(serving):
+            if name.startswith(serving):
                 continue
             if rest.split()[0] not in ("S", "I", "Z", "X"):
                 return True

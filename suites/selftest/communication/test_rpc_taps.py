@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import mmap
 import operator
 import tempfile
@@ -86,6 +87,15 @@ class RecordedTest(MultiProcessTestCase):
             with self.assertRaisesRegex(RuntimeError, "not been initialized"):
                 rpc.shutdown()
             self.assertEqual(len(call_log.read(memory)), 2)
+
+    def test_leaving_by_another_name(self) -> None:
+        """A shutdown that is not wrapped is seen when it ends, and waits for nobody as far as is known."""
+        with self.joined(leaves=False) as memory:
+            inspect.unwrap(rpc.shutdown)()
+            *_, leaving = call_log.read(memory)
+            self.assertEqual((str(leaving), leaving.signature.key), ("rpc.shutdown", f"w{self.rank}"))
+            self.assertEqual((leaving.signature.workers, leaving.waiting_s), (0, None))
+            self.assertFalse(agent_is_up(call_log.read(memory)))
 
     def test_answers(self) -> None:
         """A rank asks in each of the three ways, and waits for an asynchronous call when it does."""

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import unittest
 
-from harness.communication.rpc_workers import absent_workers, agent_is_up, may_be_answered, rank_of
+from harness.communication.rpc_workers import (
+    AbsentWorkers,
+    absent_workers,
+    agent_is_up,
+    may_be_answered,
+    rank_of,
+)
 from suites.selftest.communication.samples import asks, call, joins, leaves
 
 JOINED = {rank: [joins(f"w{rank}", state="ended")] for rank in range(4)}
@@ -24,10 +30,10 @@ class RpcWorkersTest(unittest.TestCase):
         end, again = leaves("w0"), leaves("w0", at=1.0)
         left = leaves("x", state="ended")
         table = {
-            "nobody else has come": ([[end], [], [asks("w0")], []], (1, 2, 3)),
-            "one has not": ([[end], [left], [end], []], (3,)),
-            "all have come": ([[end], [left], [end], [end]], ()),
-            "the second time": ([[left, again], [left], [left], [left, again]], (1, 2)),
+            "nobody else has come": ([[end], [], [asks("w0")], []], AbsentWorkers((1, 2, 3), 3)),
+            "one has not": ([[end], [left], [end], []], AbsentWorkers((3,), 1)),
+            "all have come": ([[end], [left], [end], [end]], AbsentWorkers()),
+            "the second time": ([[left, again], [left], [left], [left, again]], AbsentWorkers((1, 2), 2)),
         }
         for name, (more, expected) in table.items():
             with self.subTest(name):
@@ -38,9 +44,11 @@ class RpcWorkersTest(unittest.TestCase):
         """Ranks that have not joined are no workers where enough have; others may be workers too."""
         two = leaves("w0", workers=2)
         calls = {0: [*JOINED[0], two], 1: JOINED[1], 2: [], 3: []}
-        self.assertEqual(absent_workers(calls, 0, two), (1,))
-        many = joins("w0", workers=9)
-        self.assertEqual(absent_workers({0: [many], 1: [], 2: [joins("w2", workers=9)]}, 0, many), (1,))
+        self.assertEqual(absent_workers(calls, 0, two), AbsentWorkers((1,), 1))
+        few, many = joins("w0", workers=2), joins("w0", workers=9)
+        self.assertEqual(absent_workers({0: [few], 1: [], 2: []}, 0, few), AbsentWorkers((1, 2), 1))
+        beside = {0: [many], 1: [], 2: [joins("w2", workers=9)]}
+        self.assertEqual(absent_workers(beside, 0, many), AbsentWorkers((1,), 7))
 
     def test_agent_is_up(self) -> None:
         """From the end of the joining to that of the shutdown."""

@@ -144,8 +144,8 @@ class CouldRunTest(unittest.TestCase):
         name = "serve (it) x"
         pid = self.busy(name)
         self.assertTrue(posix.could_run(pid))
-        self.assertTrue(posix.could_run(pid, serving="sleeps"))
-        while posix.could_run(pid, serving="serve (it"):
+        self.assertTrue(posix.could_run(pid, serving=("sleeps",)))
+        while posix.could_run(pid, serving=("sleeps", "serve (it")):
             os.sched_yield()  # its main thread is on its way to its sleep
 
 
