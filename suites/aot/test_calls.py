@@ -21,7 +21,15 @@ from torch import fx
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.releases import torch_at_least
-from suites.aot import call_expressions, called, called_graphs, graph_call_expressions
+from suites.aot import (
+    call_expressions,
+    called,
+    called_graphs,
+    called_wrappers,
+    graph_call_expressions,
+    wrapper_call_expressions,
+    wrapper_source_expressions,
+)
 from suites.aot.decisions import kind
 from suites.aot.table_case import TableCase
 from suites.aot.wrappers import REFUSALS, text
@@ -45,12 +53,15 @@ def described(value):
     return text(value)
 
 
+_NAMES = {**called.NAMES, **called_graphs.NAMES, **called_wrappers.NAMES}
+
+
 def answer(expression):
     """What comes of a call, in lines."""
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         try:
-            lines = [described(eval(expression, {**called.NAMES, **called_graphs.NAMES}))]
+            lines = described(eval(expression, dict(_NAMES))).splitlines() or [""]
         except _REFUSED as error:
             lines = [f"{type(error).__name__}: {' '.join(str(error).split())[:400]}".rstrip()]
     lines += [f"warns: {str(each.message).splitlines()[0][:80].rstrip()}" for each in warned]
@@ -84,6 +95,15 @@ class CallsTest(TableCase):
 
     def test_captured_graphs(self):
         self.check_all(graph_call_expressions.CAPTURED)
+
+    def test_sources_of_wrappers(self):
+        self.check_all(wrapper_source_expressions.SOURCES)
+
+    def test_records_of_inputs(self):
+        self.check_all(wrapper_call_expressions.RECORDS)
+
+    def test_before_and_after_graphs(self):
+        self.check_all(wrapper_call_expressions.FIRST)
 
 
 if __name__ == "__main__":
