@@ -19,7 +19,6 @@ from torch._functorch._aot_autograd import (
     input_output_analysis,
     runtime_wrappers,
     schemas,
-    subclass_codegen,
 )
 from torch._functorch._aot_autograd.descriptors import PlainAOTInput, PlainAOTOutput
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -59,6 +58,8 @@ def _value(value: Any) -> str:
 
 def sources(call: Callable[[], Any]) -> list[str]:
     """The sources that are written in a call, each with what it knows by name."""
+    from torch._functorch._aot_autograd import subclass_codegen  # torch 2.11 has none
+
     lines: list[str] = []
     finish = subclass_codegen._compile_and_exec_source
 
@@ -70,6 +71,12 @@ def sources(call: Callable[[], Any]) -> list[str]:
     with mock.patch.object(subclass_codegen, "_compile_and_exec_source", noting):
         found = call()
     return [*lines, f"boxed: {getattr(found, '_boxed_call', False)}"]
+
+
+def _of_subclasses(_: Any, metas: Any = None) -> Any:
+    from torch._functorch._aot_autograd import subclass_codegen
+
+    return subclass_codegen.codegen_backward_subclass_fns(metas)
 
 
 #: Functions that write a wrapper of a record; more is given to them by name.
@@ -114,7 +121,7 @@ WRITERS: dict[str, Callable[..., Any]] = {
     "subclasses": lambda found, saved=None: runtime_wrappers.AOTDispatchSubclassWrapper(
         False, None, schemas.SubclassMeta(), saved
     ).post_compile(len, aot_config(), runtime_metadata=found),
-    "backward of subclasses": lambda _, metas=None: subclass_codegen.codegen_backward_subclass_fns(metas),
+    "backward of subclasses": _of_subclasses,
 }
 
 

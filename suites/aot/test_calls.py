@@ -25,8 +25,10 @@ from suites.aot import (
     call_expressions,
     called,
     called_graphs,
+    called_joints,
     called_wrappers,
     graph_call_expressions,
+    joint_call_expressions,
     wrapper_call_expressions,
     wrapper_source_expressions,
 )
@@ -53,7 +55,7 @@ def described(value):
     return text(value)
 
 
-_NAMES = {**called.NAMES, **called_graphs.NAMES, **called_wrappers.NAMES}
+_NAMES = {**called.NAMES, **called_graphs.NAMES, **called_joints.NAMES, **called_wrappers.NAMES}
 
 
 def answer(expression):
@@ -104,6 +106,12 @@ class CallsTest(TableCase):
 
     def test_before_and_after_graphs(self):
         self.check_all(wrapper_call_expressions.FIRST)
+
+    def test_cuts_of_joint_graphs(self):
+        self.check_all(joint_call_expressions.CUT)
+
+    def test_parts_of_joint_graphs(self):
+        self.check_all(joint_call_expressions.PARTS)
 
 
 if __name__ == "__main__":

@@ -6,17 +6,14 @@ or one with sizes as symbols; one that is not as torch has it is shown as it wou
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import sys
 import unittest
 from pathlib import Path
-from unittest import mock
 
 if __package__ in (None, ""):  # run as a script: its own directory is no place to import from
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
-import networkx
 import torch
 from functorch.compile import aot_function, default_partition, make_boxed_func
 from torch._functorch import partitioners
@@ -26,41 +23,10 @@ from harness.releases import torch_at_least
 from suites.accepted_sections import add_parts
 from suites.aot.programs_to_partition import PROGRAMS
 from suites.aot.table_case import TableCase
+from suites.aot.weighed import weighed
 
 #: Tests that the programs are spread over.
 PARTS = 3
-#: Kinds of nodes that the partitioner goes by, as ``classify_nodes`` has them.
-KINDS = ("inputs", "required_fw_nodes", "required_bw_nodes", "tangents_closure", "unclaimed_nodes")
-
-
-@contextlib.contextmanager
-def weighed(lines):
-    """A region in which networks, kinds of nodes and their distances are written down."""
-    cut, classify = networkx.minimum_cut, partitioners.classify_nodes
-
-    def cutting(network, *ends):
-        for node in network:
-            edges = sorted(f"{to} {of['capacity']:.6g}" for to, of in network[node].items())
-            lines.extend([f"{node}: {', '.join(edges)}"] if edges else [])
-        return cut(network, *ends)
-
-    def classifying(joint, *arguments):
-        info = classify(joint, *arguments)
-        lines.extend(f"{kind}: {' '.join(map(str, getattr(info, kind)))}" for kind in KINDS)
-        lines.append(f"static: {' '.join(map(str, info.static_lifetime_input_nodes))}")
-        order = (f"{node} {info.get_fw_order(node)}" for node in info.required_fw_nodes)
-        lines.append(f"order: {', '.join(order)}")
-        tagged = (
-            f"{node} {node.meta['recompute']}" for node in joint.graph.nodes if "recompute" in node.meta
-        )
-        lines.extend(f"policy: {each}" for each in tagged)
-        return info
-
-    with (
-        mock.patch.object(networkx, "minimum_cut", cutting),
-        mock.patch.object(partitioners, "classify_nodes", classifying),
-    ):
-        yield
 
 
 def network(program, dynamic):
