@@ -1,6 +1,6 @@
 """What expressions about partitioners use: joint graphs that are written by hand, and cuts of them.
 
-A graph is a text, ``"a sin primals_1; b mul.Tensor a other=primals_2"``: nodes' names, operators and arguments.
+A graph is a text, ``"a sin primals_1; b mul.Tensor a other=primals_2"``: nodes' names, operators, arguments.
 """
 
 from __future__ import annotations
