@@ -24,6 +24,24 @@ sys.path.insert(0, "")
 sys.modules["pytest"] = None
 print(list_module("test_m").refusal)
 """
+SPARED = """
+import gc
+import sys
+from harness.runner.listing import list_module
+gc.disable()
+sys.path.insert(0, "")
+assert list_module("test_m").units
+print(sys.modules["test_m"].KEPT() is not None)
+"""
+CYCLE = """
+import weakref
+class Node: pass
+node = Node()
+node.own = node
+KEPT = weakref.ref(node)
+del node
+def test_f(): pass
+"""
 OLD_PYTEST = """
 import sys
 import pytest
@@ -151,6 +169,10 @@ class ImportTest(unittest.TestCase):
         plain = "class T(unittest.TestCase):\n    def test(self): pass\n"
         self.assertEqual(self.said(IMPORTED, plain), "False")
         self.assertEqual(self.said(IMPORTED, f"{plain}def test_f(): pass\n"), "True")
+
+    def test_what_was_imported_is_not_collected(self) -> None:
+        """The garbage collections with which pytest ends a session leave out all that exists by then."""
+        self.assertEqual(self.said(SPARED, CYCLE), "True")
 
     def test_without_pytest(self) -> None:
         """Where pytest is not installed, the module is refused by name, with what needs it."""
