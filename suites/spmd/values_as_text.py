@@ -33,6 +33,8 @@ def first_line(words: str) -> str:
 
 def text(value: Any) -> str:
     """A value in one line."""
+    if isinstance(value, torch.Tensor) and _is_freed(value):
+        return f"freed {value.dtype} {tuple(value.shape)}"
     if isinstance(value, torch.Tensor):
         return f"{value.tolist()} {value.dtype} {value.stride()}"
     if isinstance(value, ShardOrderEntry):
@@ -61,3 +63,11 @@ def text(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     return str(value)
+
+
+def _is_freed(tensor: torch.Tensor) -> bool:
+    """Whether there are no numbers for the tensor's shape, which FSDP1 does to what it has gathered."""
+    return (
+        type(tensor) in (torch.Tensor, torch.nn.Parameter)
+        and 0 == tensor.untyped_storage().size() < tensor.numel()
+    )

@@ -1,0 +1,55 @@
+"""``told_by``: what a program of one line tells, and how it is refused, as lines for an accepted table."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import warnings
+from collections.abc import Mapping
+from typing import Any
+from unittest import mock
+
+from suites.spmd.values_as_text import REFUSALS, text
+
+#: What differs from one process to another.
+_PASSING = re.compile(r" at 0x[0-9a-f]+| id='\d+'")
+_WORDS = 500
+
+
+def told_by(program: str, names: Mapping[str, Any]) -> list[str]:
+    """What the program gives ``tell``, its refusal and its warnings; what it prints is left out."""
+    told: list[str] = []
+
+    def tell(*values: Any) -> None:
+        told.extend(map(text, values))
+
+    with (
+        warnings.catch_warnings(record=True) as warned,
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()),
+    ):
+        warnings.simplefilter("always")
+        try:
+            exec(program, {**names, "tell": tell, "noted": noted, "asked": asked})
+        except REFUSALS as error:
+            told.append(f"{type(error).__name__}: {error}")
+    told += (f"warns: {each.message}" for each in warned)
+    return [_PASSING.sub("", " ".join(each.split())[:_WORDS]).rstrip() for each in told]
+
+
+def noted(**attributes: Any) -> mock.MagicMock:
+    """An object with these attributes, which notes all that is asked of it."""
+    made = mock.MagicMock(name="it")
+    for name, value in attributes.items():
+        setattr(made, name, value)
+    return made
+
+
+def asked(made: mock.MagicMock) -> list[str]:
+    """What was asked of an object that was made by ``noted``, in order."""
+    return [f"{call[0]}({', '.join([*map(text, call[1]), *_named(call[2])])})" for call in made.mock_calls]
+
+
+def _named(given: Mapping[str, Any]) -> list[str]:
+    return [f"{name}={text(value)}" for name, value in given.items()]
