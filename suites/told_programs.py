@@ -18,20 +18,28 @@ _WORDS = 500
 
 
 def told_by(program: str, names: Mapping[str, Any]) -> list[str]:
-    """What the program gives ``tell``, its refusal and its warnings; what it prints is left out."""
+    """What the program gives ``tell``, its refusal and its warnings; what it prints is left out.
+
+    ``patched`` puts another value in the place of an attribute, until the program ends.
+    """
     told: list[str] = []
 
     def tell(*values: Any) -> None:
         told.extend(map(text, values))
 
     with (
+        contextlib.ExitStack() as around,
         warnings.catch_warnings(record=True) as warned,
         contextlib.redirect_stdout(io.StringIO()),
         contextlib.redirect_stderr(io.StringIO()),
     ):
         warnings.simplefilter("always")
+
+        def patched(holder: Any, name: str, *value: Any) -> Any:
+            return around.enter_context(mock.patch.object(holder, name, *value))
+
         try:
-            exec(program, {**names, "tell": tell, "noted": noted, "asked": asked})
+            exec(program, {**names, "tell": tell, "noted": noted, "asked": asked, "patched": patched})
         except REFUSALS as error:
             told.append(f"{type(error).__name__}: {error}")
     told += (f"warns: {each.message}" for each in warned)

@@ -6,6 +6,7 @@ rank's own.
 
 from __future__ import annotations
 
+import os
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -232,6 +233,7 @@ NAMES = {
     **{each.__name__: each for each in (CPUOffload, MixedPrecision, ShardingStrategy)},
     "thing": SimpleNamespace,
     "dist": dist,
+    "os": os,
     "CPU": CPU,
     "META": META,
 }

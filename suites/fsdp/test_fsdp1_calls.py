@@ -1,8 +1,8 @@
 """What functions and methods within FSDP1 do and refuse, one by one, as ``fsdp1_calls.txt`` has it.
 
 Each section of that file has as its name a program of one line, in one process that is the second of two
-ranks (``fsdp1_programs.py``). Training reaches few of the cases. A section that is not as torch has it is shown
-as it would have to be.
+ranks (``fsdp1_programs.py``). Training reaches few of the cases. A section that is not as torch has it is
+shown as it would have to be.
 """
 
 from __future__ import annotations
