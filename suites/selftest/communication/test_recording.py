@@ -23,7 +23,7 @@ from harness import MultiProcessTestCase
 class T(MultiProcessTestCase):
     world_size = 2
 
-    def test_1_history(self):
+    def test_1_history_and_placements(self):
         self.assertNotIn("torch", sys.modules)
         import torch
         import torch.distributed as dist
@@ -33,15 +33,9 @@ class T(MultiProcessTestCase):
         dist.init_process_group("gloo", store=store, rank=self.rank, world_size=2)
         dist.all_reduce(torch.ones(3))
         self.assertEqual(recorded_communication().counts, {"all_reduce": 1})
-
-    def test_3_placements(self):
         self.assertNotIn("torch.distributed.tensor", sys.modules)
-        import torch
-        import torch.distributed as dist
         from torch.distributed.device_mesh import init_device_mesh
         from torch.distributed.tensor import DTensor, Replicate, Shard
-        store = dist.FileStore(self.file_name, 2)
-        dist.init_process_group("gloo", store=store, rank=self.rank, world_size=2)
         made = DTensor.from_local(torch.ones(2, 2), init_device_mesh("cpu", (2,)), [Shard(0)])
         made.redistribute(placements=[Shard(1) if self.rank else Replicate()])
 
