@@ -76,10 +76,29 @@ def with_compiled_backward(function, backend, dynamic):
 
 
 '''
+_TRACED = '''\
+
+def traced(compiled):
+    """A function by aot_function, whose graph cannot depend on the data: what chooses by it is refused."""
+
+    def run(*arguments):
+        from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
+        from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode as Guard
+
+        try:
+            return compiled(*arguments)
+        except (DataDependentOutputException, DynamicOutputShapeException, Guard) as error:
+            print("the function chooses by data:", error)
+            raise SystemExit(0)
+
+    return run
+
+
+'''
 
 _COMPILE = "torch.compile(f, backend={backend}, dynamic={dynamic})"
 _MARK = 'marked(torch.compile(f, backend="aot_eager", dynamic=None), torch._dynamo.{mark})'
-_AOT = "aot_function(f, nop, nop, dynamic={dynamic}, keep_inference_input_mutations={keep})"
+_AOT = "traced(aot_function(f, nop, nop, dynamic={dynamic}, keep_inference_input_mutations={keep}))"
 _EAGER_FORWARD = 'with_compiled_backward(f, backend="aot_eager", dynamic={dynamic})'
 
 #: By dynamo and AOTAutograd, without a compiler behind them.
@@ -106,7 +125,7 @@ COMPILED_AUTOGRAD: tuple[str, ...] = (
 def helpers(compiler: str, parameters: str) -> str:
     """The text of the helpers that an expression calls, for a function of these parameters."""
     texts = {"exported(": _EXPORTED.format(parameters=parameters), "marked(": _MARKED,
-             "with_compiled_backward(": _BACKWARDS}  # fmt: skip
+             "with_compiled_backward(": _BACKWARDS, "traced(": _TRACED}  # fmt: skip
     return "".join(text for name, text in texts.items() if compiler.startswith(name))
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 import unittest
 from dataclasses import replace
+from unittest import mock
 
 import torch
 
@@ -43,6 +45,13 @@ class DrawnTest(unittest.TestCase):
         self.assertFalse(any(function.again for function in AotFunctions().drawn(5)))
 
 
+class _Least(random.Random):
+    """Decides for whatever has a probability."""
+
+    def random(self) -> float:
+        return 0.0
+
+
 class DefinedTest(unittest.TestCase):
     def test_writes(self) -> None:
         base = torch.arange(4.0)
@@ -55,6 +64,21 @@ class DefinedTest(unittest.TestCase):
         ):
             with self.subTest(shape=written.shape, reads=reads):
                 self.assertEqual(compiled._defined(written, read, reads=reads), defined)
+
+    def test_second_inputs(self) -> None:
+        """No argument overlaps itself that did not in the first call: the function may write to it."""
+        plain, wide = (Inputs(("y0 = torch.ones(2)",), (), (each,)) for each in ("y0", "y0.expand(2, 2)"))
+        for first, second, taken in ((plain, wide, None), (wide, plain, plain), (plain, plain, plain)):
+            inputs = mock.patch.object(compiled, "_inputs", side_effect=[first, second])
+            body = mock.patch.object(compiled, "_body", return_value=(("t0 = a + 1",), ["t0"]))
+            with inputs, body:
+                drawn = compiled._function(_Least(0), CompiledFunctions())
+            self.assertEqual((drawn.inputs, drawn.again), (first, taken))
+
+    def test_overlap(self) -> None:
+        arguments = ("y0", "y0.expand(2, *y0.shape)", "y0[1:]", "y0.view(-1, 1).expand(-1, 3)")
+        inputs = Inputs(("y0 = torch.arange(4.0)",), (), arguments)
+        self.assertEqual(compiled._overlap(inputs), {1, 3})
 
 
 class StructureTest(unittest.TestCase):

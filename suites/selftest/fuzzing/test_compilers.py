@@ -15,7 +15,7 @@ import torch
 import torch._dynamo
 
 from harness.fuzzing import compilers
-from harness.fuzzing.compiled import CompiledBackwards, CompiledFunctions, ExportedFunctions
+from harness.fuzzing.compiled import AotFunctions, CompiledBackwards, CompiledFunctions, ExportedFunctions
 from harness.fuzzing.functions import Inputs, TensorFunction
 from harness.fuzzing.hunted import Place, Rejected
 from harness.fuzzing.signature import of_exception
@@ -69,6 +69,27 @@ def exporting(change: Callable[..., Any]) -> Iterator[list[bool]]:
 
     with mock.patch("torch.export.export", export):
         yield asked
+
+
+class AotTest(unittest.TestCase):
+    def run_traced(self, body: str) -> None:
+        for way in compilers.AOT:
+            with self.subTest(way):
+                AotFunctions().run(replace(FUNCTION, body=(body,), compiler=way), PLACE)
+
+    def test_right(self) -> None:
+        self.run_traced("t0 = a.mul_(2).sin()")
+
+    def test_choice_by_data_is_rejected(self) -> None:
+        for body in (
+            "t0 = a.sin() if a.sum() > 3 else a.cos()",
+            "a[a[0] > 2] = 1; t0 = a",
+        ):
+            for way in compilers.AOT:
+                with self.subTest(body=body, way=way), contextlib.redirect_stdout(io.StringIO()) as printed:
+                    with self.assertRaises(Rejected):
+                        AotFunctions().run(replace(FUNCTION, body=(body,), compiler=way), PLACE)
+                    self.assertIn("the function chooses by data: ", printed.getvalue())
 
 
 class ExportTest(unittest.TestCase):
