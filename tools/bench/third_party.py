@@ -8,8 +8,9 @@ Each file runs unedited by ``python -m pytest`` on upstream's ranks, by ``pytest
 ``run_tests.py --drop-in``, one after the other, and again for each repeat. Verdicts are compared test by test
 (passed, skipped, not passed; an expected failure is passed). Times are wall seconds of whole commands, with
 the start of Python and all imports: medians, and how many times as fast as pytest alone; "CPU" are processor
-seconds of all processes, three numbers for the three ways. The files of a list are fetched by git into the
-directory of --checkouts; a repository that is there, as OWNER+NAME, is used.
+seconds of all processes, three numbers for the three ways. "import" are the seconds and processor seconds of
+a process that imports the file and does nothing else, which every way has to do once. The files of a list
+are fetched by git into the directory of --checkouts; a repository that is there, as OWNER+NAME, is used.
 
 Exit codes: 0 no verdict differs without a reason in the list, 1 one does, 2 wrong arguments or a repository
 that cannot be fetched.
@@ -18,15 +19,8 @@ that cannot be fetched.
 from __future__ import annotations
 
 import argparse
-import contextlib
-import os
-import resource
-import signal
 import statistics
-import subprocess
 import sys
-import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,28 +31,14 @@ if __package__ in (None, ""):  # started by its path: the tree is not on sys.pat
 from harness.errors import UsageError
 from tools.bench import junit_verdicts, third_party_list
 from tools.bench.third_party_list import Reason, ThirdPartyFile
+from tools.bench.third_party_runs import PLUGIN, ROOT, RUNNER, UPSTREAM, WAYS, Played, import_alone, play
 from tools.bench.upstream_file import SKIPPED
 from tools.simple_table import Table, as_rst
 
-ROOT = Path(__file__).resolve().parents[2]
 LIST = Path(__file__).with_suffix(".json")
 CHECKOUTS = ROOT / ".harness" / "third_party"
-UPSTREAM, PLUGIN, RUNNER = WAYS = ("pytest", "pytest --drop-in", "run_tests.py --drop-in")
 DEADLINE_S = 900.0
-NOT_RUN, NOT_ENDED = "not run", "not ended"
-
-
-@dataclass(frozen=True, slots=True)
-class Played:
-    """One run of a file: its seconds, and the verdicts by test; ``problem`` says why there are none.
-
-    ``cpu_s`` is without processes for which their parent has not waited.
-    """
-
-    wall_s: float
-    verdicts: dict[str, str]
-    problem: str = ""
-    cpu_s: float = 0.0
+NOT_RUN = "not run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,92 +54,6 @@ class Difference:
     def __str__(self) -> str:
         why = f" (known: {self.reason})" if self.reason else ""
         return f"{self.test}: {UPSTREAM} {self.upstream}, {self.way} {self.ours}{why}"
-
-
-def command(way: str, file: str, directory: Path) -> list[str]:
-    """The command that runs a file one way and writes ``junit.xml`` into a directory."""
-    if way == RUNNER:
-        return [
-            sys.executable,
-            str(ROOT / "run_tests.py"),
-            "--drop-in",
-            file,
-            "-q",
-            f"--report-dir={directory}",
-        ]
-    # Neither an installed torch-harness nor a random order, in which not all files pass, is to be compared.
-    words = [
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:torch_harness",
-        "-p",
-        "no:randomly",
-        f"--junitxml={directory / 'junit.xml'}",
-    ]
-    ours = ["-p", "harness.pytest_plugin.plugin", "--drop-in"] if way == PLUGIN else []
-    return [sys.executable, "-m", "pytest", *words, *ours, file]
-
-
-def environ(way: str, file: ThirdPartyFile, variables: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a run: this one's without the harness's variables, and the file's paths."""
-    kept = {name: value for name, value in variables.items() if not name.startswith("HARNESS_")}
-    # The tree stands last: a project may have a package called tools.
-    paths = [*map(str, file.python_path), *([str(ROOT)] if way != UPSTREAM else [])]
-    given = [
-        path for path in variables.get("PYTHONPATH", "").split(os.pathsep) if path not in ("", str(ROOT))
-    ]
-    return {**kept, "PYTHONPATH": os.pathsep.join([*given, *paths])}
-
-
-def play(way: str, file: ThirdPartyFile, deadline_s: float) -> Played:
-    """Runs a file one way in a process of its own; one that has not ended by the deadline is ended."""
-    with tempfile.TemporaryDirectory(prefix="bench-third-party-") as directory:
-        log = Path(directory, "log")
-        started, used = time.monotonic(), _cpu_s()
-        with log.open("wb") as output:
-            process = subprocess.Popen(
-                command(way, file.file, Path(directory)),
-                cwd=file.root,
-                env=environ(way, file, os.environ),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-            ended = _wait(process, deadline_s)
-        wall_s, cpu_s = time.monotonic() - started, _cpu_s() - used
-        if not ended:
-            return Played(
-                wall_s, {junit_verdicts.FILE: NOT_ENDED}, f"not ended within {deadline_s:g} s", cpu_s
-            )
-        try:
-            verdicts = junit_verdicts.read(Path(directory, "junit.xml"), Path(file.file).stem)
-            return Played(wall_s, verdicts, cpu_s=cpu_s)
-        except (OSError, ValueError):
-            lines = log.read_text(errors="replace").strip().splitlines() or ["no output"]
-            problem = f"exit code {process.returncode} and no junit.xml: {lines[-1]}"
-            return Played(wall_s, {}, problem, cpu_s)
-
-
-def _cpu_s() -> float:
-    """Processor seconds of this process's children that have ended, and of theirs."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
-def _wait(process: subprocess.Popen[bytes], deadline_s: float) -> bool:
-    """Whether a process ends in time; what is left of its group then ends, too."""
-    try:
-        process.wait(deadline_s)
-        return True
-    except subprocess.TimeoutExpired:
-        return False
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
 
 
 def differences(
@@ -179,7 +73,9 @@ def compare(file: ThirdPartyFile, repeat: int, deadline_s: float) -> tuple[tuple
     """Runs a file all ways and prints what differs; returns its row of the table and the differences."""
     played: dict[str, list[Played]] = {way: [] for way in WAYS}
     print(f"{file.root.name} {file.file}", flush=True)
+    imports = []
     for _ in range(repeat):
+        imports.append(import_alone(file, deadline_s))
         for way, runs in played.items():
             runs.append(play(way, file, deadline_s))
             if runs[-1].problem:
@@ -203,8 +99,18 @@ def compare(file: ThirdPartyFile, repeat: int, deadline_s: float) -> tuple[tuple
         f"{times[UPSTREAM]:.1f} s",
         *ratios,
         ", ".join(cpu),
+        _import_text(imports),
         str(len(found)),
     ), found
+
+
+def _import_text(imports: Sequence[Played | None]) -> str:
+    """The medians of what the imports took; "-" where one failed."""
+    ended = [each for each in imports if each is not None]
+    if len(ended) < len(imports):
+        return "-"
+    wall_s = statistics.median(each.wall_s for each in ended)
+    return f"{wall_s:.1f} s, {statistics.median(each.cpu_s for each in ended):.1f}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -220,7 +126,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         row, different = compare(file, arguments.repeat, arguments.deadline)
         rows.append(row)
         found += different
-    print(as_rst(Table(("file", "tests", "skipped", *WAYS, "CPU", "differ"), tuple(rows))))
+    print(as_rst(Table(("file", "tests", "skipped", *WAYS, "CPU", "import", "differ"), tuple(rows))))
     known = sum(bool(each.reason) for each in found)
     print(f"{len(found)} verdicts differ" + (f", {known} of them with a known reason" if known else ""))
     return 0 if known == len(found) else 1

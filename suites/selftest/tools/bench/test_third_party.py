@@ -13,9 +13,9 @@ from pathlib import Path
 from unittest import mock
 
 from suites.selftest.forked_case import ForkedCase
-from tools.bench import third_party
-from tools.bench.third_party import PLUGIN, RUNNER, UPSTREAM, WAYS
+from tools.bench import third_party, third_party_runs
 from tools.bench.third_party_list import Reason, ThirdPartyFile
+from tools.bench.third_party_runs import PLUGIN, RUNNER, UPSTREAM, WAYS
 from tools.bench.upstream_file import NOT_PASSED, PASSED, SKIPPED
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -77,20 +77,6 @@ class DifferencesTest(unittest.TestCase):
         )
 
 
-class EnvironTest(unittest.TestCase):
-    """The variables with which each way runs."""
-
-    def test_paths(self) -> None:
-        """The tree is on the path of the drop-in alone, behind the project; no setting is kept."""
-        file = ThirdPartyFile(Path("/root"), "a.py", (Path("/root"), Path("/packages")))
-        given = {"HARNESS_RANKS": "pooled", "HOME": "/", "PYTHONPATH": f"{third_party.ROOT}:/mine"}
-        tree = str(third_party.ROOT)
-        for way, paths in ((UPSTREAM, "/mine:/root:/packages"), (RUNNER, f"/mine:/root:/packages:{tree}")):
-            with self.subTest(way):
-                found = third_party.environ(way, file, given)
-                self.assertEqual(found, {"HOME": "/", "PYTHONPATH": paths})
-
-
 class MainTest(ForkedCase):
     """``main``, on files in a directory of their own."""
 
@@ -128,42 +114,40 @@ class MainTest(ForkedCase):
                 f"  Small::test_ends_early: pytest passed, {way} not passed (known: exit code 0)\n", out
             )
             self.assertIn(f"  Small::test_ends_too: pytest passed, {way} not passed\n", out)
-        self.assertRegex(out, r"test_small.py +4 +1 .* x +[1-9][\d.]*, [\d.]+, [\d.]+ +4\n")
+        self.assertRegex(
+            out, r"test_small.py +4 +1 .* x +[1-9][\d.]*, [\d.]+, [\d.]+ +[1-9]\S* s, [\d.]+ +4\n"
+        )
         self.assertIn("\n4 verdicts differ, 2 of them with a known reason\n", out)
         self.assertEqual(code, 1)
 
     def test_all_known(self) -> None:
         """Verdicts that differ with a reason are no failure."""
-        played = {way: third_party.Played(1.0, {"test_x": NOT_PASSED}, cpu_s=0.5) for way in WAYS}
-        played[UPSTREAM] = third_party.Played(2.0, {"test_x": PASSED})
+        played = {way: third_party_runs.Played(1.0, {"test_x": NOT_PASSED}, cpu_s=0.5) for way in WAYS}
+        played[UPSTREAM] = third_party_runs.Played(2.0, {"test_x": PASSED})
+        alone = third_party_runs.Played(0.7, {}, cpu_s=0.4)
         reasons = (Reason("test_small.py", "test_x", PASSED, NOT_PASSED, "why"),)
         file = ThirdPartyFile(self.root, "test_small.py", (), reasons)
         with (
             mock.patch.object(third_party, "play", lambda way, file, deadline_s: played[way]),
+            mock.patch.object(third_party, "import_alone", lambda file, deadline_s: alone),
             mock.patch.object(third_party, "_files", lambda arguments: [file]),
         ):
             code, out, _ = self.main()
-        self.assertRegex(out, r"test_small.py +1 +0 +2.0 s +1.0 s, 2.0 x +1.0 s, 2.0 x +0.0, 0.5, 0.5 +2\n")
+        row = r"test_small.py +1 +0 +2.0 s +1.0 s, 2.0 x +1.0 s, 2.0 x +0.0, 0.5, 0.5 +0.7 s, 0.4 +2\n"
+        self.assertRegex(out, row)
         self.assertEqual(code, 0)
 
     def test_hang_of_one_way(self) -> None:
         """A run that does not end is ended at its deadline, and differs from those that did end."""
-        played = {way: third_party.Played(1.0, {"test_hangs": PASSED}) for way in WAYS}
+        played = {way: third_party_runs.Played(1.0, {"test_hangs": PASSED}) for way in WAYS}
         file = ThirdPartyFile(self.root, "test_hangs.py", (self.root,))
-        played[UPSTREAM] = third_party.play(UPSTREAM, file, 5.0)
+        played[UPSTREAM] = third_party_runs.play(UPSTREAM, file, 5.0)
         self.assertEqual(played[UPSTREAM].problem, "not ended within 5 s")
         with mock.patch.object(third_party, "play", lambda way, file, deadline_s: played[way]):
             code, out, _ = self.main("test_hangs.py")
         self.assertIn("  pytest: not ended within 5 s\n", out)
         self.assertIn("  test_hangs: pytest not run, pytest --drop-in passed\n", out)
         self.assertEqual(code, 1)
-
-    def test_no_junit(self) -> None:
-        """A command that cannot run tells why by its last line."""
-        file = ThirdPartyFile(self.root, "test_missing.py", (self.root,))
-        played = third_party.play(RUNNER, file, 60.0)
-        self.assertEqual(played.verdicts, {})
-        self.assertRegex(played.problem, r"exit code 2 and no junit.xml: .*test_missing")
 
     def test_wrong_arguments(self) -> None:
         """Wrong input is one line and exit code 2."""

@@ -1,0 +1,63 @@
+"""Tests single runs of other projects' test files: their environment, their ends, and imports alone."""
+
+from __future__ import annotations
+
+import tempfile
+import unittest
+from pathlib import Path
+
+from suites.selftest.forked_case import ForkedCase
+from tools.bench import third_party_runs
+from tools.bench.third_party_list import ThirdPartyFile
+from tools.bench.third_party_runs import RUNNER, UPSTREAM
+
+
+class EnvironTest(unittest.TestCase):
+    """The variables with which each way runs."""
+
+    def test_paths(self) -> None:
+        """The tree is on the path of the drop-in alone, behind the project; no setting is kept."""
+        file = ThirdPartyFile(Path("/root"), "a.py", (Path("/root"), Path("/packages")))
+        given = {"HARNESS_RANKS": "pooled", "HOME": "/", "PYTHONPATH": f"{third_party_runs.ROOT}:/mine"}
+        tree = str(third_party_runs.ROOT)
+        for way, paths in ((UPSTREAM, "/mine:/root:/packages"), (RUNNER, f"/mine:/root:/packages:{tree}")):
+            with self.subTest(way):
+                found = third_party_runs.environ(way, file, given)
+                self.assertEqual(found, {"HOME": "/", "PYTHONPATH": paths})
+
+
+class RunTest(ForkedCase):
+    """Runs of files in a directory of their own."""
+
+    def setUp(self) -> None:
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.root = Path(directory.name).resolve()
+
+    def test_no_junit(self) -> None:
+        """A command that cannot run tells why by its last line."""
+        file = ThirdPartyFile(self.root, "test_missing.py", (self.root,))
+        played = third_party_runs.play(RUNNER, file, 60.0)
+        self.assertEqual(played.verdicts, {})
+        self.assertRegex(played.problem, r"exit code 2 and no junit.xml: .*test_missing")
+
+    def test_import_alone(self) -> None:
+        """A file of a package is imported under its whole name; one that fails or hangs has no time."""
+        package = self.root / "above" / "package"
+        package.mkdir(parents=True)
+        (package / "__init__.py").touch()
+        table = {
+            "test_good": ("from . import test_good as same\nassert __name__ == 'package.test_good'", True),
+            "test_bad": ("import not_installed", False),
+            "test_slow": ("import signal\nsignal.pause()", False),
+        }
+        for name, (source, ends) in table.items():
+            (package / f"{name}.py").write_text(source)
+            file = ThirdPartyFile(self.root, f"above/package/{name}.py", (self.root,))
+            with self.subTest(name):
+                played = third_party_runs.import_alone(file, 60.0 if name != "test_slow" else 2.0)
+                self.assertEqual(played is not None and played.cpu_s > 0.0, ends)
+
+
+if __name__ == "__main__":
+    unittest.main()
