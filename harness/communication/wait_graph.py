@@ -31,8 +31,8 @@ from harness.communication.store_keys import may_be_set, workers_of
 from harness.communication_call import Call, Kind
 
 # How the names of threads begin that serve other processes, so that their work is none of their own rank's:
-# of a store's server, and of TensorPipe, which carries RPC's messages and has a thread that never sleeps.
-SERVING = ("pt_tcpstore", "TP_")
+# of a store's server, and the one of RPC's agent that polls shared memory and never sleeps.
+SERVING = ("pt_tcpstore", "TP_SHM_reactor")
 # Operations of which a rank that is not the root needs the root, and maybe ranks in between.
 _FROM_ROOT = frozenset({"broadcast", "scatter", "broadcast_object_list", "scatter_object_list"})
 _TO_ROOT = frozenset({"reduce", "gather", "gather_object"})

@@ -5,11 +5,12 @@
     python tools/bench/dropin.py --ours                   all of them, the drop-in only, against kept verdicts
     python tools/bench/dropin.py --ours --sizes 2,3,4
 
-The tests are those of ``distributed_test.py`` (gloo), or of any file in upstream's style (``--file``). All
-ways run the same unmodified file, one after the other; wall time includes the start of Python and all
-imports. ``--full`` also runs the file by ``run_tests.py --drop-in``, with its default number of jobs. Every
-verdict (passed, skipped, not passed) that differs is listed, and the exit code is then 1. ``--record`` keeps
-upstream's verdicts of a ``--full`` run, for later runs and the self-tests to compare with.
+The tests are those of ``distributed_test.py`` (gloo), or of any file in upstream's style (``--file``), such as
+``suites/selftest/upstream/rpc_spawn.py``, which has the wheel's rpc tests. All ways run the same unmodified
+file, one after the other; wall time includes the start of Python and all imports. ``--full`` also runs the
+file by ``run_tests.py --drop-in``, with its default number of jobs. Every verdict (passed, skipped, not
+passed) that differs is listed, and the exit code is then 1. ``--record`` keeps upstream's verdicts of a
+``--full`` run, for later runs and the self-tests to compare with.
 """
 
 from __future__ import annotations

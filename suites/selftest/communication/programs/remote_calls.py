@@ -49,7 +49,7 @@ def _meet(url: str, **_: object) -> Iterator[tuple[dist.Store, int, int]]:
 dist.register_rendezvous_handler("meet", _meet)
 
 
-# The others' threads never sleep, so that by them no rank looks as if it could not move.
+# By shared memory, torch's first choice, a thread of each rank never sleeps: much work on a busy machine.
 SLEEPING = {"_transports": ["uv"], "_channels": ["basic"]}
 
 
