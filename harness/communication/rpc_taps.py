@@ -25,7 +25,7 @@ def rpc_wrappers(taps: Taps) -> Iterator[tuple[Any, str, Callable[..., Any]]]:
     group_s = rpc.constants.DEFAULT_PROCESS_GROUP_TIMEOUT.total_seconds()
     yield rpc.backend_registry, "init_backend", _joining(rpc.backend_registry.init_backend, group_s, taps)
     yield api, "_invoke_rpc", _asking(api._invoke_rpc, api, taps)
-    yield api.PyRRef, "to_here", _fetching(api.PyRRef.to_here, taps)
+    yield api.PyRRef, "to_here", _fetching(api.PyRRef.to_here, api, taps)
     shutdown = _leaving(api.shutdown, api, taps)
     yield api, "shutdown", shutdown
     yield rpc, "shutdown", shutdown
@@ -115,11 +115,11 @@ def _asking(original: Callable[..., Any], api: Any, taps: Taps) -> Callable[...,
     return uncompiled(invoke)
 
 
-def _fetching(original: Callable[..., Any], taps: Taps) -> Callable[..., Any]:
+def _fetching(original: Callable[..., Any], api: Any, taps: Taps) -> Callable[..., Any]:
     @functools.wraps(original)
     def to_here(self: Any, *args: Any, **kwargs: Any) -> Any:
         recorder = taps.recorder
-        if recorder is None or taps.seen.now:
+        if recorder is None or taps.seen.now or not api._is_current_rpc_agent_set():
             return original(self, *args, **kwargs)
         token = recorder.asks_worker("to_here", self.owner_name(), waits=True)
         return _recorded(lambda: original(self, *args, **kwargs), token, taps)

@@ -5,8 +5,8 @@
     python tools/bench/dropin.py --ours                   all of them, the drop-in only, against kept verdicts
     python tools/bench/dropin.py --ours --sizes 2,3,4
 
-The tests are those of ``distributed_test.py`` (gloo), or of any file in upstream's style (``--file``), such as
-``suites/selftest/upstream/rpc_spawn.py``, which has the wheel's rpc tests. All ways run the same unmodified
+The tests are those of ``distributed_test.py`` (gloo), or of any file in upstream's style (``--file``), as
+``suites/selftest/upstream/rpc_spawn.py`` is, with the wheel's rpc tests. All ways run the same unmodified
 file, one after the other; wall time includes the start of Python and all imports. ``--full`` also runs the
 file by ``run_tests.py --drop-in``, with its default number of jobs. Every verdict (passed, skipped, not
 passed) that differs is listed, and the exit code is then 1. ``--record`` keeps upstream's verdicts of a

@@ -114,6 +114,16 @@ class RecordedTest(MultiProcessTestCase):
             self.assertEqual([str(c) for c in self.answers(memory)], [f"{kind} {other}" for kind in kinds])
             self.assertEqual([c.waits for c in self.answers(memory)], [False] * 3)
 
+    def test_fetching_too_late(self) -> None:
+        """Who asks after the shutdown, when a worker has no name any more, gets torch's own error."""
+        with self.joined(leaves=False) as memory:
+            found = rpc.remote(f"w{1 - self.rank}", operator.add, (1, 3))
+            self.assertEqual(found.to_here(), 4)
+            rpc.shutdown()
+            with self.assertRaisesRegex(RuntimeError, "after deletion"):
+                found.to_here()
+            self.assertEqual(len(self.answers(memory)), 1)
+
     def test_chained(self) -> None:
         """Who waits for what comes after an answer waits for the answer; it has the line that asked."""
         with self.joined() as memory:
