@@ -6,6 +6,10 @@ import torch._functorch.config
 import torch._inductor.config
 from torch._inductor import cpu_vec_isa
 
+from harness import preload_compiler
+
+preload_compiler(inductor=True)  # before ranks are forked, which would each make inductor's patterns
+
 
 def settle() -> None:
     """Set inductor up for a test; for a place where the settings are put back (``clean_compiler``).

@@ -95,13 +95,16 @@ def import_modules(names: Iterable[str]) -> None:
             importlib.import_module(name)
 
 
-def preload_compiler() -> None:
+def preload_compiler(*, inductor: bool = False) -> None:
     """Imports what compiling needs; to be called at the top of a module whose tests compile.
 
     From then on dynamo times no guards (``compiler_state.leave_guards_untimed``). Runs no operator and starts
     neither a thread nor a process, so this process can still be forked. It takes about a second, once;
     importing ``harness.cases.dynamo`` does it. Modules that this version of torch does not have are left out.
     Each rank would otherwise import them at its first compile (pytorch/pytorch#149872).
+
+    ``inductor`` is for tests that compile by it for the CPU: its patterns of attention are made as well, by
+    operators on fake tensors. That takes half a second, as it would in each rank.
     """
     import torch.compiler
 
@@ -110,6 +113,21 @@ def preload_compiler() -> None:
             importlib.import_module(name)
     compiler_state.leave_guards_untimed()
     torch.compiler.list_backends()  # the first look-up of a backend's name imports all of them
+    if inductor:
+        _make_patterns()
+
+
+def _make_patterns() -> None:
+    """Has inductor make what it looks for in graphs for the CPU, where this torch's can be asked to."""
+    import torch
+    from torch._guards import tracing
+    from torch._inductor.fx_passes import fuse_attention
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    make = getattr(fuse_attention, "_sfdp_init", None)
+    if make is not None:
+        with tracing(None), FakeTensorMode():  # as inductor calls it
+            make(torch.device("cpu"))
 
 
 def exists(name: str) -> bool:

@@ -41,25 +41,38 @@ def imported_by_compiling():
     torch.compile(lambda x: layer(x).relu().sum(), backend="aot_eager")(torch.ones(2, 4)).backward()
     return sorted(sys.modules.keys() - known)
 
-def in_a_fork():
+def patterns_made_by_compiling():
+    made = fuse_attention._sfdp_init.cache_info
+    known = made()
+    torch._functorch.config.enable_autograd_cache = False  # what is found there is not looked through again
+    torch.compile(lambda x: x @ x)(torch.ones(2, 2))
+    return [made().misses - known.misses, made().hits - known.hits]
+
+def in_a_fork(function):
     readable, writable = os.pipe()
     pid = os.fork()
     if pid == 0:
-        os.write(writable, json.dumps(imported_by_compiling()).encode())
+        os.write(writable, json.dumps(function()).encode())
         os._exit(0)
     os.close(writable)
     with open(readable) as answer:
-        names = json.load(answer)
+        result = json.load(answer)
     os.waitpid(pid, 0)
-    return names
+    return result
 
-before = in_a_fork()
+before = in_a_fork(imported_by_compiling)
 with Noted():
     preload_compiler()
-forkable = fork_safety.fork_keeps_all_threads()
+after = in_a_fork(imported_by_compiling)
 timed = torch._dynamo.guards.profile_guard_manager.__module__
+from torch._inductor.fx_passes import fuse_attention
+patterns = [in_a_fork(patterns_made_by_compiling)]
+preload_compiler(inductor=True)
+patterns.append(in_a_fork(patterns_made_by_compiling))
+counted = dict(torch._dynamo.utils.counters)
+forkable = fork_safety.fork_keeps_all_threads()
 told = {"operators": Noted.operators, "children": posix.children(), "forkable": forkable, "timed": timed}
-print(json.dumps({"before": before, "after": in_a_fork(), **told}))
+print(json.dumps({"before": before, "after": after, "patterns": patterns, "counted": counted, **told}))
 """
 # Modules that a first compile may still import: another version of torch has a few that the lists lack.
 FEW = 5
@@ -97,6 +110,12 @@ class PreloadTest(unittest.TestCase):
         self.assertEqual(self.told["operators"], [])
         self.assertEqual(self.told["children"], [])
         self.assertTrue(self.told["forkable"])
+
+    def test_patterns(self) -> None:
+        """What inductor makes in a first compile it finds made after a preload for it."""
+        made_and_found = self.told["patterns"]
+        self.assertEqual(made_and_found, [[1, 0], [0, 1]])
+        self.assertEqual(self.told["counted"], {})
 
     def test_guards_are_not_timed(self) -> None:
         """What dynamo times the guards of a compiled function by is the harness's, which does nothing."""
