@@ -14,6 +14,8 @@ from suites.spmd.values_as_text import REFUSALS, text
 
 #: What differs from one process to another.
 _PASSING = re.compile(r" at 0x[0-9a-f]+| id='\d+'")
+#: A set as Python writes it, in whose order its members' addresses have a part.
+_SET = re.compile(r"\{([^{}:]+)\}")
 _WORDS = 500
 
 
@@ -43,7 +45,12 @@ def told_by(program: str, names: Mapping[str, Any]) -> list[str]:
         except REFUSALS as error:
             told.append(f"{type(error).__name__}: {error}")
     told += (f"warns: {each.message}" for each in warned)
-    return [_PASSING.sub("", " ".join(each.split())[:_WORDS]).rstrip() for each in told]
+    return [_lasting(" ".join(each.split()))[:_WORDS].rstrip() for each in told]
+
+
+def _lasting(line: str) -> str:
+    """A line without what differs from one process to another."""
+    return _SET.sub(lambda it: f"{{{', '.join(sorted(it[1].split(', ')))}}}", _PASSING.sub("", line))
 
 
 def noted(**attributes: Any) -> mock.MagicMock:

@@ -14,6 +14,7 @@ from unittest import mock
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.algorithms._comm_hooks import default_hooks
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import (
     CPUOffload,
@@ -162,6 +163,13 @@ def refused(function: Any, *args: Any) -> str:
     return answer if isinstance(answer, str) else "is done"
 
 
+def ordered(value: Any) -> Any:
+    """A dictionary, and those in it, in the order of their keys."""
+    if not isinstance(value, dict):
+        return value
+    return {key: ordered(value[key]) for key in sorted(value, key=str)}
+
+
 def named_in(root: nn.Module, modules: Any) -> list[str]:
     """The names of modules in one, sorted."""
     names = {module: name or "root" for name, module in root.named_modules()}
@@ -218,6 +226,7 @@ NAMES = {
     **{
         each.__name__: each
         for each in (
+            ordered,
             called,
             refused,
             named_in,
@@ -231,6 +240,7 @@ NAMES = {
         )
     },
     **{each.__name__: each for each in (CPUOffload, MixedPrecision, ShardingStrategy)},
+    "default_hooks": default_hooks,
     "thing": SimpleNamespace,
     "dist": dist,
     "os": os,
