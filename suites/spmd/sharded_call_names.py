@@ -1,0 +1,106 @@
+"""The names that programs about DTensors and FSDP2 use, which ``sharded_calls.txt`` has as its sections."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch._library import opaque_object
+from torch.distributed import _functional_collectives, device_mesh
+from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, fully_shard
+from torch.distributed.fsdp._fully_shard import (
+    _fsdp_collectives,
+    _fsdp_common,
+    _fsdp_init,
+    _fsdp_param,
+    _fsdp_param_group,
+    _fsdp_state,
+    _fully_shard,
+)
+from torch.distributed.tensor import DTensor, _api, _dispatch, _ops, _random, _sharding_prop, _shards_wrapper
+from torch.distributed.tensor._ops import _tensor_ops
+from torch.distributed.tensor.parallel import loss, style
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+from suites.spmd import dtensor_expressions
+from suites.spmd.dtensor_expressions import placements
+
+
+def numbers(*shape: int, start: float = 1, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    """Numbers in order."""
+    return torch.arange(start, start + torch.Size(shape).numel(), dtype=dtype).reshape(shape)
+
+
+def sharded(mesh: Any, words: str, *shape: int, wants: bool = False) -> DTensor:
+    """Numbers that are distributed."""
+    sizes, _ = dtensor_expressions._utils._compute_local_shape_and_global_offset(
+        shape, mesh.shape, mesh.get_coordinate(), placements(words)
+    )
+    made = DTensor.from_local(
+        numbers(*sizes),
+        mesh,
+        placements(words),
+        run_check=False,
+        shape=torch.Size(shape),
+        stride=torch.empty(shape, device="meta").stride(),
+    )
+    return made.requires_grad_(wants)
+
+
+def hinted(number: int) -> Any:
+    """A number that is known by a hint alone."""
+    env = ShapeEnv()
+    made = env.create_unbacked_symint()
+    env.var_to_hint_override[made.node.expr] = number
+    return made
+
+
+def called(function: Any, *args: Any, **named: Any) -> Any:
+    """What a call gives, or is refused with."""
+    try:
+        return function(*args, **named)
+    except (ArithmeticError, AssertionError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def into(operator: Any) -> Any:
+    """Whether what an operator of ``x`` gives is what it has been given for that: ``v``, ``w`` or ``i``."""
+    mesh = dtensor_expressions.line()
+    x, v, w = (sharded(mesh, "R", 3, 4) for _ in range(3))
+    i = DTensor.from_local(torch.zeros(3, 4, dtype=torch.int64), mesh, placements("R"), run_check=False)
+    found = operator(x, v, w, i)
+    return [each is v or each is w or each is i for each in (found if isinstance(found, tuple) else [found])]
+
+
+def lies(tensor: Any) -> Any:
+    """How a tensor lies, and what of it is here; another value is itself."""
+    if not isinstance(tensor, DTensor):
+        return tensor
+    local = tensor.to_local()
+    shape = (tuple(tensor.shape), tensor.stride())
+    return *shape, tensor.placements, tensor.requires_grad, tuple(local.shape), local
+
+
+NAMES = {
+    **dtensor_expressions.NAMES,
+    **{
+        each.__name__.rpartition(".")[2]: each
+        for each in (_fsdp_collectives, _fsdp_common, _fsdp_init, _fsdp_param, _fsdp_param_group, _fsdp_state)
+    },
+    **{
+        each.__name__.rpartition(".")[2]: each
+        for each in (_fully_shard, _api, _dispatch, _random, _sharding_prop, _shards_wrapper, _tensor_ops)
+    },
+    **{each.__name__.rpartition(".")[2]: each for each in (loss, style, opaque_object, device_mesh, mock)},
+    **{each.__name__: each for each in (numbers, sharded, hinted, called, into, lies, fully_shard)},
+    **{each.__name__: each for each in (CPUOffloadPolicy, MixedPrecisionPolicy)},
+    "autogen": getattr(_ops, "autogen", None),  # since torch 2.13
+    "functional": _functional_collectives,
+    "dist": dist,
+    "nn": nn,
+    "thing": SimpleNamespace,
+}
