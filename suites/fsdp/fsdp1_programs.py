@@ -6,7 +6,6 @@ rank's own.
 
 from __future__ import annotations
 
-import os
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -243,7 +242,6 @@ NAMES = {
     "default_hooks": default_hooks,
     "thing": SimpleNamespace,
     "dist": dist,
-    "os": os,
     "CPU": CPU,
     "META": META,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -76,6 +77,27 @@ def into(operator: Any) -> Any:
     return [each is v or each is w or each is i for each in (found if isinstance(found, tuple) else [found])]
 
 
+def dims(shard: Any = None, replicate: Any = None) -> Any:
+    """Which dimensions of a mesh shard, and which replicate."""
+    return torch.distributed.fsdp.DataParallelMeshDims(shard=shard, replicate=replicate)
+
+
+def settings(*of: Any) -> list[tuple[str, str]]:
+    """What is set on objects: numbers, words, functions and the like, each by its name and place."""
+    plain = (bool, int, float, str, type(None), torch.dtype)
+    return [
+        (f"{name} {place}", str(value))
+        for place, each in enumerate(of)
+        for name, value in sorted(vars(each).items())
+        if isinstance(value, plain) or callable(value) or (isinstance(value, list) and len(value) < 2)
+    ]
+
+
+def changes(before: list[tuple[str, str]], after: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Settings that are not what they were."""
+    return [each for each in after if each not in before]
+
+
 def lies(tensor: Any) -> Any:
     """How a tensor lies, and what of it is here; another value is itself."""
     if not isinstance(tensor, DTensor):
@@ -96,10 +118,13 @@ NAMES = {
         for each in (_fully_shard, _api, _dispatch, _random, _sharding_prop, _shards_wrapper, _tensor_ops)
     },
     **{each.__name__.rpartition(".")[2]: each for each in (loss, style, opaque_object, device_mesh, mock)},
-    **{each.__name__: each for each in (numbers, sharded, hinted, called, into, lies, fully_shard)},
+    **{each.__name__: each for each in (numbers, sharded, hinted, called, into, lies, fully_shard, dims)},
     **{each.__name__: each for each in (CPUOffloadPolicy, MixedPrecisionPolicy)},
     "autogen": getattr(_ops, "autogen", None),  # since torch 2.13
     "functional": _functional_collectives,
+    **{each.__name__: each for each in (settings, changes)},
+    "copy": copy,
+    "tensor": torch.distributed.tensor,
     "dist": dist,
     "nn": nn,
     "thing": SimpleNamespace,
