@@ -24,9 +24,11 @@ from harness.releases import torch_at_least
 from suites.aot import (
     call_expressions,
     called,
+    called_captures,
     called_graphs,
     called_joints,
     called_wrappers,
+    capture_call_expressions,
     graph_call_expressions,
     joint_call_expressions,
     wrapper_call_expressions,
@@ -55,7 +57,13 @@ def described(value):
     return text(value)
 
 
-_NAMES = {**called.NAMES, **called_graphs.NAMES, **called_joints.NAMES, **called_wrappers.NAMES}
+_NAMES = {
+    **called_captures.NAMES,
+    **called.NAMES,
+    **called_graphs.NAMES,
+    **called_joints.NAMES,
+    **called_wrappers.NAMES,
+}
 
 
 def answer(expression):
@@ -112,6 +120,9 @@ class CallsTest(TableCase):
 
     def test_parts_of_joint_graphs(self):
         self.check_all(joint_call_expressions.PARTS)
+
+    def test_captures(self):
+        self.check_all(capture_call_expressions.CAPTURES)
 
 
 if __name__ == "__main__":

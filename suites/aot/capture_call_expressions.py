@@ -1,0 +1,149 @@
+"""Calls of compiled autograd with captured graphs that are written by hand, and short captures."""
+
+from __future__ import annotations
+
+_START = "a get inputs 0; b get inputs 1; c cos a; d sin b; "
+_ORDERS = (
+    *(
+        ("reorder_accumulate_grad_nodes", _START + calls)
+        for calls in (
+            "e exp c; g grad a - c; h exp e",
+            "e exp c; g grad a - a; h exp e",
+            "g grad a - c; e exp c",
+            "m max c; e exp m; k get m 0; g grad b - k; h exp e",
+            "m max c; k get m 0; e exp d; l get m 1; g grad b d k; n grad a - l",
+            "e exp c; g grad a e -; h exp e",
+            "e exp c; f grad b - d; g grad a - c",
+        )
+    ),
+    *(
+        ("delay_unpack_hook_nodes", _START + calls)
+        for calls in (
+            "u unpack hooks:2 3; e exp c; f exp u; g sin u",
+            "u other hooks:2 3; e exp c; f exp u; g sin u",
+            "u unpack hooks:2 3; v unpack hooks:3 3; e exp d; f add v u",
+        )
+    ),
+    *(
+        ("reorder_tensor_pre_hook_nodes", _START + calls)
+        for calls in (
+            "e exp d; h tensor hooks:3 c; f exp h",
+            "h tensor hooks:3 d; f exp h",
+            "e exp d; h tensor hooks:3 a; f exp h",
+            "e exp d; h pre hooks:3 c; f exp h",
+            "e exp d; h tensor hooks:3 c; k tensor hooks:4 h; f exp k",
+            "e exp d; h tensor hooks:3 c; k tensor hooks:4 d; f add h k",
+        )
+    ),
+    *(
+        ("reorder_pre_hook_nodes_to_schedule_asap", _START + calls)
+        for calls in (
+            "e exp d; h pre hooks:3 c,d; f get h 0",
+            "e exp d; h pre hooks:3 c,a; f get h 0",
+            "e exp d; h tensor hooks:3 c,d; f get h 0",
+            "m max c; e exp d; k get m 0; l get m 1; h pre hooks:3 k,l; f get h 0",
+            "m max c; e exp d; k get m 0; h pre hooks:3 k,c; f get h 0",
+            "h pre hooks:3 a,b; e exp d; f get h 0",
+            "e exp d; h pre hooks:3 c,c; f get h 0; i pre hooks:4 d,d",
+        )
+    ),
+    *(
+        ("reorder_pre_hook_nodes_to_mimic_eager", _START + calls)
+        for calls in (
+            "h pre hooks:3 c,d; e exp d; f get h 0; k exp e; l exp f",
+            "h pre hooks:3 c,d; e exp d; f get h 0; k get h 1; l exp e; n add f k",
+            "h pre hooks:3 c,d; f get h 0; l exp f",
+            "h pre hooks:3 c,d; e exp d",
+            "h pre hooks:3 c,d; e exp h",
+            "h tensor hooks:3 c,d; e exp d; f get h 0; k exp e; l exp f",
+            "h pre hooks:3 c,d; i pre hooks:4 c,d; e exp d; f get h 0; g get i 0; k exp g; l exp f",
+        )
+    ),
+    *(
+        ("reorder_post_acc_grad_hook_nodes", _START + calls)
+        for calls in (
+            "g grad a - c; e exp d; h acc hooks:3 a",
+            "g grad a - c; n grad b - d; e exp d; h acc hooks:3 b; i acc hooks:4 a; j acc hooks:5 a",
+            "g grad a - c; e exp d; h acc hooks:3 b",
+            "g grad a - c; e exp d; h post hooks:3 a",
+        )
+    ),
+    *(
+        ("reorder_post_hook_nodes", _START + calls)
+        for calls in (
+            "e exp c; f exp e; h post hooks:3 [] c,d",
+            "e exp c; f exp e; h post hooks:3 f,e c,d",
+            "e exp c; f exp d; h post hooks:3 [] a,b",
+            "e exp c; f exp e; h post hooks:3 [] f,d",
+            "e exp c; g grad a - c; f exp e; h post hooks:3 [] c,c",
+            "e exp c; g grad a - c; k acc hooks:4 a; f exp e; h post hooks:3 [] c,c",
+            "e exp c; g grad a - c; k pre hooks:4 a,b; f exp e; h post hooks:3 [] c,c",
+            "e exp c; f exp e; h post hooks:3 [] c,d; i post hooks:4 [] c,d",
+            "e exp c; f exp e; h pre hooks:3 [] c,d",
+            "e exp d; h post hooks:3 [] b,b; f exp e",
+        )
+    ),
+)
+_ADDED = "lambda found, tensors, symbols, numbers: [tensors[0] * 2]"
+CAPTURES = (
+    *(f"order('{method}', '{calls}')" for method, calls in _ORDERS),
+    *(
+        f"captured({outputs}{more})"
+        for outputs, more in (
+            (_ADDED, ""),
+            (_ADDED, ", (5, 3, ramp(2, 3)), (4, 5), (2, 2.5)"),
+            (
+                "lambda found, tensors, symbols, numbers: [tensors[1] + symbols[1], None]",
+                ", (5, 3), (4, 5, 6)",
+            ),
+            ("lambda found, tensors, symbols, numbers: [tensors[1] * symbols[0]]", ", (5, 3), (0, -2, 1)"),
+            ("lambda found, tensors, symbols, numbers: [tensors[0].expand(symbols[0], 5)]", ", (5,), (4, 7)"),
+            ("lambda found, tensors, symbols, numbers: [tensors[0] * numbers[1]]", ", (5,), (), (2, 1.5)"),
+            (
+                "lambda found, tensors, symbols, numbers: [tensors[0] * numbers[0] + numbers[1]]",
+                ", (5,), (), (3, 2)",
+            ),
+            (_ADDED, ", (5,), (), ('a',)"),
+            (_ADDED, ", (5,), (), (), True"),
+            (_ADDED, ", (5,), (), (), True, [torch.tensor([NAN])]"),
+            (_ADDED, ", (5,), (), (), False, [torch.tensor([NAN])]"),
+            ("lambda found, tensors, symbols, numbers: tensors[:1]", ", (5, 3)"),
+            ("lambda found, tensors, symbols, numbers: []", ", (5, 3)"),
+            (
+                "lambda found, tensors, symbols, numbers: [found.accumulate(*tensors)]",
+                ", (5, 5)",
+            ),
+            (
+                "lambda found, tensors, symbols, numbers: [found.accumulate_grad(tensors[0], tensors[1],"
+                " False)]"
+                " and []",
+                ", (5, 5)",
+            ),
+            (
+                "lambda found, tensors, symbols, numbers: found.validate_outputs(None, [tensors[0]],"
+                " ([], False),"
+                " [None])",
+                ", (5, 3)",
+            ),
+            *(
+                (f"lambda found, tensors, symbols, numbers: {call}", ", (5, 3), (4,), (2,)")
+                for call in (
+                    "found.tensor_pre_hook(tensors, 4, 1)",
+                    "found.pre_hook(tensors, 4)",
+                    "found.post_hook(tensors[:1], tensors[1:], 4)",
+                    "found.post_acc_grad_hook(tensors[0], 4)",
+                    "found.cpp_tensor_pre_hook(tensors, 4, 1)",
+                    "[found.unpack_hook(4, 5)]",
+                    "found.proxy_call(len, (tensors, symbols, numbers, 'a'), [1, 2])",
+                    "found.call_copy_slices_prologue([tensors[0]], symbols, [1], 0, [2], [1], symbols[0])",
+                    "found.call_copy_slices_epilogue([True, False], tensors[0], [None], tensors[1])",
+                    "[found.allocate_dummy()] and [found.allocate_dummy_like(tensors[1])] and []",
+                )
+            ),
+        )
+    ),
+    "compiled_autograd.AutogradCompilerInstance.get_all_nodes([1, None, given(), 'a', sine()])",
+    "[compiled_autograd.AutogradCompilerInstance.is_placeholder(each) for each in"
+    " (given(), sine(), calls(operator.getitem, given(), 0), calls(operator.getitem, sine(), 0),"
+    " calls(len, given()))]",
+)
