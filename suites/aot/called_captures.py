@@ -1,6 +1,6 @@
 """What expressions about compiled autograd use: captured graphs that are written by hand, and short captures.
 
-A graph is a text, ``"a get inputs 0; c cos a; h pre hooks:5 a,c; g get h 0"``: nodes' names, kinds, arguments.
+A graph is a text, ``"a get inputs 0; c cos a; h pre hooks:5 a,c; g get h 0"``: nodes' names, kinds, inputs.
 """
 
 from __future__ import annotations

@@ -27,10 +27,12 @@ from suites.aot import (
     called_captures,
     called_graphs,
     called_joints,
+    called_programs,
     called_wrappers,
     capture_call_expressions,
     graph_call_expressions,
     joint_call_expressions,
+    program_call_expressions,
     wrapper_call_expressions,
     wrapper_source_expressions,
 )
@@ -62,6 +64,7 @@ _NAMES = {
     **called.NAMES,
     **called_graphs.NAMES,
     **called_joints.NAMES,
+    **called_programs.NAMES,
     **called_wrappers.NAMES,
 }
 
@@ -123,6 +126,12 @@ class CallsTest(TableCase):
 
     def test_captures(self):
         self.check_all(capture_call_expressions.CAPTURES)
+
+    def test_what_is_found_of_programs(self):
+        self.check_all(program_call_expressions.FOUND)
+
+    def test_steps_around_graphs(self):
+        self.check_all(program_call_expressions.STEPS)
 
 
 if __name__ == "__main__":
