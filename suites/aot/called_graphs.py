@@ -67,7 +67,7 @@ def copied(**metas: dict[str, Any]) -> list[str]:
     """What a backward's nodes know of the forward's: of a graph, and of one within it, with what is known."""
     inner = graph(lambda made: unary(made, aten.tan.default, start="inner"), **metas)
     found = graph(lambda made: unary(made, aten.sin.default, aten.cos.default, aten.exp.default), **metas)
-    found.inner = inner
+    found.inner, found.layer = inner, torch.nn.Identity()
     utils.copy_fwd_metadata_to_bw_nodes(found)
     known = [each for one in (found, inner) for each in one.graph.nodes if "seq_nr" in each.meta]
     return [f"{each.name} {sorted((name, str(of)) for name, of in each.meta.items())}" for each in known]

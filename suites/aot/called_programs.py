@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -181,11 +182,19 @@ def pickler() -> Any:
     return autograd_cache.AOTAutogradCachePickler(graph(unary))
 
 
-def opaque() -> Any:
-    """A value of which a key has the type only."""
+@functools.cache
+def _opaque_kind() -> type:
+    from torch._library.opaque_object import register_opaque_type
     from torch._opaque_base import OpaqueBase
 
-    return type("Opaque", (OpaqueBase,), {})()
+    made = type("Opaque", (OpaqueBase,), {"__module__": __name__})
+    register_opaque_type(made, typ="reference")
+    return made
+
+
+def opaque() -> Any:
+    """A value of which a key has the type only."""
+    return _opaque_kind()()
 
 
 def replayed(base: Tensor, target: Tensor, size: Sequence[int] | None = None) -> str:

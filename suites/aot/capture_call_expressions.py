@@ -119,6 +119,14 @@ CAPTURES = (
                 " and []",
                 ", (5, 5)",
             ),
+            *(
+                (f"lambda found, tensors, symbols, numbers: {call}", ", (5, 5)")
+                for call in (
+                    "[found.accumulate_grad(tensors[0], None, tensors[1], False)]",
+                    "[found.accumulate_grad(tensors[0], tensors[1], tensors[1], True)]",
+                    "[found.accumulate_grad(tensors[0], None, tensors[1], False)] and [tensors[0].grad]",
+                )
+            ),
             (
                 "lambda found, tensors, symbols, numbers: found.validate_outputs(None, [tensors[0]],"
                 " ([], False),"

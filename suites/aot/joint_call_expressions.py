@@ -19,6 +19,8 @@ _SIZED = (
     " g mul.Tensor e s', 'b', 'g'"
 )
 _REDUCED = "'a all_reduce primals_1 0 0; w wait a; b mul.Tensor w w; g mul.Tensor tangents_1 w', 'b', 'g'"
+_TWICE = "'a sin primals_1; b sin primals_1; c mul.Tensor a b; g mul.Tensor tangents_1 b', 'c', 'g'"
+_UNUSED = "'r rand_like primals_1; a mul.Tensor r primals_2; g mul.Tensor tangents_1 primals_2', 'a', 'g'"
 _CUTS = (
     *((_CHAIN, more) for more in ("", ", a='save'", ", a='again', b='again'", ", a='unchecked traced'")),
     *((_CHAIN, more) for more in (", a='is_forward', b='is_forward'", ", g='is_backward'", ", b='traced'")),
@@ -44,6 +46,9 @@ _CUTS = (
             "",
         )
     ),
+    (_RANDOM, ", a='again'"),
+    (_UNUSED, ", r='again', a='again'"),
+    (_TWICE, ""),
     (_SIZED, ""),
     (_SIZED, ", a='save'"),
     *((_REDUCED, more) for more in ("", ", a='again', w='again'", ", w='save'")),
@@ -98,6 +103,8 @@ CUT = (
             ),
             (_SIZED, "", ""),
             (_RANDOM, "", ""),
+            (_TWICE, "", ""),
+            (_TWICE, "", ", cse=False"),
             (_RANDOM, "", ", ban_recompute_not_in_allowlist=False"),
             (_REDUCED, "", ""),
             (_REDUCED, ", a='again', w='again'", ""),
@@ -238,6 +245,23 @@ PARTS = (
     *(
         f"partitioners.find_first_sym_node([*joint({_SIZED}).graph.nodes][{piece}])"
         for piece in ("3:5", "3:4", "4:5", "3:3", "3:7")
+    ),
+    *(
+        "configured({}, lambda: [partitioners.is_non_builtin_to_include(each) for each in"
+        f" (calls(custom('same')), sine(), calls(len), given())], is_non_builtin_to_include={included})"
+        for included in (False, True)
+    ),
+    *(
+        "[partitioners._is_assert_only_symbool(each) for g in [fx.Graph()] for each in [g.placeholder('x')]"
+        f" if each.meta.update(val={known}) or [g.call_function(target,"
+        f" (each,)) for target in {targets}] or True]"
+        for known, targets in (
+            ("symbol() > 3", "(aten._assert_scalar.default,)"),
+            ("symbol() > 3", "(aten._assert_scalar.default, aten.sin.default)"),
+            ("symbol() > 3", "(aten.sin.default,)"),
+            ("symbol() > 3", "()"),
+            ("symbol()", "(aten._assert_scalar.default,)"),
+        )
     ),
     "[partitioners.is_not_collective(each) for each in joint(" + _REDUCED + ").graph.nodes]",
     "(lambda values: (partitioners._remove_by_name(values, 'b'), values))([calls(len, 1), given(), sine()])",

@@ -54,6 +54,7 @@ _PROGRAMS = (
     ("lambda x: [torch.set_autocast_enabled('cpu', True)] and [x]", "fake(2, 3)"),
     ("lambda x: [PlainAOTOutput(0)]", "leaf()"),
     ("lambda x: [x]", "'a'"),
+    ("lambda x: [3]", "thing()"),
 )
 FOUND = (
     *(f"found({program}, {inputs})" for program, inputs in _PROGRAMS),
@@ -152,7 +153,8 @@ STEPS = (
             "[False], [input_info(requires_grad=True)] * 2",
             "[False] * 2, [input_info(requires_grad=True)] * 2, thing()",
             "[False], [input_info(requires_grad=True, mutates_metadata=True,"
-            " mutates_storage_metadata=True, keep_input_mutations=True, mutations_hidden_from_autograd=True)]",
+            " mutates_storage_metadata=True, keep_input_mutations=True,"
+            " mutations_hidden_from_autograd=True)]",
         )
     ),
     "states(2)",

@@ -73,6 +73,12 @@ RECORDS = (
             ),
             (
                 "False",
+                "[x[:4], ramp(6)[1:3], x[2:6]]",
+                "*[input_info(mutates_data=True)] * 3",
+                ", output_info=[output_info('is_input', base_idx=1), output_info('is_input', base_idx=0)]",
+            ),
+            (
+                "False",
                 "[x, 7, x[2:6]]",
                 "input_info(mutates_data=True, is_leaf=True), input_info(), input_info(requires_grad=True)",
                 "",
@@ -128,6 +134,7 @@ RECORDS = (
         )
     ),
     "metadata() == 3",
+    "configured({}, lambda: recorded(metadata(output_info=[output_info()])), functionalize_rng_ops=True)",
     "(lambda found: (found.make_runtime_safe(), recorded(found)))(metadata(traced_tangents=[of_two(),"
     " ramp(2)],"
     " subclass_inp_meta=[plain(ramp(2)), of_subclass(ramp(2, 3))], subclass_fw_graph_out_meta=["
@@ -207,6 +214,11 @@ FIRST = (
                     " output_info=[output_info('unsafe_view_alias'), output_info('is_input', base_idx=0)]",
                 )
                 for debug in (False, True)
+            ),
+            (
+                "[ramp(2), runtime_wrappers.TensorAlias(ramp(3))]",
+                ", True, num_intermediate_bases=1, output_info=[output_info('alias_of_intermediate',"
+                " base_idx=0)]",
             ),
             (
                 "[ramp(2), ramp(3)]",
