@@ -281,4 +281,8 @@ EQUIVALENT: dict[str, str] = {
     "curr_module.buffers(recurse=False) => reversed(list(curr_module.buffers(recurse=False)))": (
         "each buffer is moved by itself, in whatever order"
     ),
+    "torch/distributed/tensor/_sharding_prop.py ShardingPropagator.propagate_op_sharding_non_cached: "
+    "output_strategy.output_spec => output_strategy.output_specs": (
+        "each of the operators whose shapes are rewritten has one result, and its spec is both"
+    ),
 }

@@ -1,4 +1,4 @@
-"""The names that programs about DTensors and FSDP2 use, which ``sharded_calls.txt`` has as its sections."""
+"""The names that programs use which ``sharded_calls.txt`` has: of DTensor, FSDP2, meshes and collectives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What functions and methods of DTensor and FSDP2 do and refuse, one by one, as ``sharded_calls.txt`` has it.
+"""What functions and methods of DTensor, FSDP2 and meshes do, one by one, as ``sharded_calls.txt`` has it.
 
 Each section of that file has as its name a program of one line, in one process that is rank 7 of 12
 (``sharded_call_names.py``). Models reach few of the cases. A section that is not as torch has it is
