@@ -20,7 +20,7 @@ _WORDS = 500
 
 
 def told_by(program: str, names: Mapping[str, Any]) -> list[str]:
-    """What the program gives ``tell``, its refusal and its warnings; what it prints is left out.
+    """What the program gives ``tell``, its refusal and each of its warnings once, but not what it prints.
 
     ``patched`` puts another value in the place of an attribute, until the program ends.
     """
@@ -44,7 +44,7 @@ def told_by(program: str, names: Mapping[str, Any]) -> list[str]:
             exec(program, {**names, "tell": tell, "noted": noted, "asked": asked, "patched": patched})
         except REFUSALS as error:
             told.append(f"{type(error).__name__}: {error}")
-    told += (f"warns: {each.message}" for each in warned)
+    told += dict.fromkeys(f"warns: {each.message}" for each in warned)
     return [_lasting(" ".join(each.split()))[:_WORDS].rstrip() for each in told]
 
 

@@ -28,6 +28,7 @@ from torch.distributed.fsdp import (
     _runtime_utils,
     _state_dict_utils,
     _unshard_param_utils,
+    fully_sharded_data_parallel,
     wrap,
 )
 from torch.distributed.fsdp import FullyShardedDataParallel as FSDP
@@ -68,6 +69,18 @@ class Model(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.unit(x) + self.even.sum()
+
+
+class Small(nn.Module):
+    """A parameter of two rows, and what it does to others."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(numbers(2, 2))
+        self.scale = nn.Parameter(numbers(1, start=3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (x.to(self.weight.dtype) @ self.weight) * self.scale
 
 
 def pair() -> dist.ProcessGroup:
@@ -162,6 +175,11 @@ def refused(function: Any, *args: Any) -> str:
     return answer if isinstance(answer, str) else "is done"
 
 
+def thousandths(tensor: torch.Tensor) -> torch.Tensor:
+    """What does not depend on the order in which numbers are summed."""
+    return (tensor * 1000).round()
+
+
 def ordered(value: Any) -> Any:
     """A dictionary, and those in it, in the order of their keys."""
     if not isinstance(value, dict):
@@ -220,12 +238,13 @@ NAMES = {
     },
     **{
         each.__name__: each
-        for each in (numbers, Unit, Model, pair, wrapped, handle, unsharded, grads, params, in_state)
+        for each in (numbers, Unit, Model, Small, pair, wrapped, handle, unsharded, grads, params, in_state)
     },
     **{
         each.__name__: each
         for each in (
             ordered,
+            thousandths,
             called,
             refused,
             named_in,
@@ -239,7 +258,9 @@ NAMES = {
         )
     },
     **{each.__name__: each for each in (CPUOffload, MixedPrecision, ShardingStrategy)},
+    "FSDP": FSDP,
     "default_hooks": default_hooks,
+    "full": fully_sharded_data_parallel,
     "thing": SimpleNamespace,
     "dist": dist,
     "CPU": CPU,
