@@ -76,7 +76,7 @@ def _ending(original: Callable[..., Any], api: Any, taps: Taps) -> Callable[...,
     @functools.wraps(original)
     def finalize_shutdown() -> Any:
         recorder = taps.recorder
-        if recorder is None or taps.seen.now:
+        if recorder is None or taps.seen.now or not api._is_current_rpc_agent_set():
             return original()
         token = recorder.meets_workers(LEAVING, api._get_current_rpc_agent().get_worker_info().name, 0, None)
         found = _recorded(original, token, taps)

@@ -198,8 +198,9 @@ def _need(graph: _Graph, view: RankView, call: Call) -> _Need:
         return _message_need(graph, view, call)
     if s.kind is Kind.WORKERS:
         absent = absent_workers(graph.calls, view.rank, call)
-        everyone = len(absent.ranks) == absent.count
-        return _Need(absent.ranks, everyone, free=graph.helped or not absent.ranks)
+        surplus = len(absent.ranks) - absent.count
+        helped = graph.helped or (surplus < 0 and not graph.over)  # by workers that are no ranks
+        return _Need(absent.ranks, everyone=surplus == 0, free=helped or not absent.ranks)
     key = row_key(call)
     row = graph.rows.get(key) if key is not None else None
     if row is None or not s.members or not set(s.members) <= set(graph.calls):

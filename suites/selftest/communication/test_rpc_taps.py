@@ -86,6 +86,12 @@ class RecordedTest(MultiProcessTestCase):
             self.assertFalse(call_log.read(memory)[-1].signature.workers)
             with self.assertRaisesRegex(RuntimeError, "not been initialized"):
                 rpc.shutdown()
+            with (
+                mock.patch.object(rpc.api, "_destroy_rref_context") as destroyed,
+                self.assertRaisesRegex(RuntimeError, "agent is not set"),
+            ):
+                rpc.api._finalize_shutdown()
+            destroyed.assert_called_once()
             self.assertEqual(len(call_log.read(memory)), 2)
 
     def test_leaving_by_another_name(self) -> None:

@@ -222,6 +222,7 @@ class RendezvousTest(unittest.TestCase):
             "all have begun to join": ([[joins_now]] * 4, []),
             "joining gives up": ([[joins("w", timeout_s=50.0)]] * 3 + [RankView(0, settled=True)], []),
             "joining is too many by one rank": ([[three], [three], busy(), RankView(0, settled=True)], []),
+            "nobody knows who is a worker": ([[joins("w", workers=9)]] * 3 + [RankView(0, settled=True)], []),
             "a process may join": ([helped(joins_now)] * 3 + [RankView(0, settled=True)], []),
             "one left without a shutdown": ([[joined, ends]] * 3 + [stays], [0, 1, 2]),
             "one is not in the shutdown yet": (
