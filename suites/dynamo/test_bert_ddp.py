@@ -2,6 +2,8 @@
 
 Each rank has tokens of its own, and draws its own dropout. What it must arrive at is computed in the rank by
 itself: the loss of its own tokens, and the mean of the gradients that the plain model gets from each rank's.
+
+A static graph is DDP's: with inductor ``test_multi_proc`` has one, and BERT only with ``--slow``.
 """
 
 from __future__ import annotations
@@ -107,6 +109,7 @@ class BertDdpTest(BertBodies, DdpRanksTestCase):
     def test_hf_bert_ddp_inductor(self):
         self.check_bert("inductor")
 
+    @slow_test
     def test_hf_bert_ddp_inductor_static_graph(self):
         self.check_bert("inductor", static_graph=True)
 

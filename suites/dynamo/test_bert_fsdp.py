@@ -4,6 +4,7 @@ Each rank has tokens of its own, and draws its own dropout. What it must arrive 
 itself: the loss of its own tokens, and its shard of the mean of the gradients from each rank's.
 
 Inductor gets its graphs from AOTAutograd, which aot_eager ends with: whose a failure is says ``--slow``.
+With it goes BERT in one unit by inductor, which compiles smaller models in one unit in ``suites/fsdp``.
 """
 
 from __future__ import annotations
@@ -102,6 +103,7 @@ class BertFsdpTest(FsdpTestCase):
         sharded.zero_grad()
         return output, gradients
 
+    @slow_test
     def test_hf_bert_fsdp(self):
         """One unit: one graph of the whole model."""
         self.check_bert("inductor", whole=True)
@@ -111,7 +113,6 @@ class BertFsdpTest(FsdpTestCase):
         torch._dynamo.config.guard_nn_modules = True
         self.check_bert("inductor", whole=False)
 
-    @slow_test
     def test_hf_bert_fsdp_aot_eager(self):
         self.check_bert("aot_eager", whole=True)
 
