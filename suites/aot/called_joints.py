@@ -5,6 +5,7 @@ A graph is a text, ``"a sin primals_1; b mul.Tensor a other=primals_2"``: nodes'
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,7 +18,6 @@ from torch._guards import TracingContext, tracing
 from torch.utils.checkpoint import CheckpointPolicy
 
 from suites.aot.called import FAKE, fake
-from suites.aot.called_graphs import symbol
 from suites.aot.weighed import weighed
 
 #: What is known of nodes, by a word.
@@ -42,6 +42,21 @@ _OTHERS = {
 }
 
 
+@functools.cache
+def _opaque_kind() -> type:
+    from torch._library.opaque_object import register_opaque_type
+    from torch._opaque_base import OpaqueBase
+
+    made = type("Opaque", (OpaqueBase,), {"__module__": __name__})
+    register_opaque_type(made, typ="reference")
+    return made
+
+
+def opaque() -> Any:
+    """A value that is no tensor, and of which a cache's key has the type only."""
+    return _opaque_kind()()
+
+
 def _operator(name: str) -> Any:
     if name in _OTHERS:
         return _OTHERS[name]
@@ -62,7 +77,7 @@ def joint(calls: str, outs: str, grads: str = "", inputs: str = "", **metas: Any
     nodes: dict[str, Any] = {"none": None, "sizes": [4, 4], "flat": [16], "true": True}
     for name in (inputs or "primals_1 primals_2 tangents_1").split():
         nodes[name] = made.placeholder(name)
-        nodes[name].meta["val"] = symbol() if name.endswith("size") else fake(4, 4)
+        nodes[name].meta["val"] = opaque() if name.endswith("opaque") else fake(4, 4)
     for call in filter(None, calls.split("; ")):
         name, target, *arguments = call.split()
         plain = [_argument(each, nodes) for each in arguments if "=" not in each]
@@ -171,4 +186,6 @@ def reordered(found: fx.GraphModule) -> str:
     return shown(partitioners.reordering_to_mimic_autograd_engine(found))
 
 
-NAMES = {each.__name__: each for each in (joint, shown, cut, part, modules, classified, marked, reordered)}
+NAMES = {
+    each.__name__: each for each in (joint, shown, cut, part, modules, classified, marked, reordered, opaque)
+}

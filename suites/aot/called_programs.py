@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,17 +11,21 @@ from torch._functorch import partitioners
 from torch._functorch._aot_autograd import (
     autograd_cache,
     collect_metadata_analysis,
+    frontend_utils,
     functional_utils,
     graph_capture_wrappers,
     graph_compile,
 )
 from torch._functorch._aot_autograd.descriptors import PlainAOTInput, PlainAOTOutput
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch._subclasses.functional_tensor import FunctionalTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
+from suites.aot.base import ramp
 from suites.aot.called import FAKE, fake, graph, metadata, unary
 from suites.aot.called_joints import joint
-from suites.aot.called_wrappers import aot_config, recorded
+from suites.aot.called_wrappers import aot_config, recorded, value_text
 from suites.aot.decisions import kind
 from suites.aot.wrappers import text
 
@@ -182,21 +185,6 @@ def pickler() -> Any:
     return autograd_cache.AOTAutogradCachePickler(graph(unary))
 
 
-@functools.cache
-def _opaque_kind() -> type:
-    from torch._library.opaque_object import register_opaque_type
-    from torch._opaque_base import OpaqueBase
-
-    made = type("Opaque", (OpaqueBase,), {"__module__": __name__})
-    register_opaque_type(made, typ="reference")
-    return made
-
-
-def opaque() -> Any:
-    """A value of which a key has the type only."""
-    return _opaque_kind()()
-
-
 def replayed(base: Tensor, target: Tensor, size: Sequence[int] | None = None) -> str:
     """What an alias is made of by the views by which it was made, beside another one's sizes."""
     with FunctionalTensorMode():
@@ -208,7 +196,33 @@ def replayed(base: Tensor, target: Tensor, size: Sequence[int] | None = None) ->
     return f"{kind(out)} at {out.storage_offset()} {out.flatten().tolist()} of base {out._base is base}"
 
 
+def faked(inputs: Sequence[Any], ignored: bool = False, **fields: Any) -> str:
+    """Which sizes of inputs are symbols when they are traced."""
+    env = ShapeEnv()
+    mode = FakeTensorMode(shape_env=env)
+    found, waited = frontend_utils.process_inputs(list(inputs), aot_config(**fields), mode, env, ignored)
+    return f"{' '.join(map(_described, found))} waited={waited} symbols={len(env.backed_var_to_val)}"
+
+
+def _described(value: Any) -> str:
+    if not isinstance(value, Tensor):
+        return type(value).__name__
+    words = ["s" if isinstance(size, torch.SymInt) else str(size) for size in value.shape]
+    return f"{type(value).__name__}[{','.join(words)}]"
+
+
+def assigned(change: Callable[[Any], Any]) -> str:
+    """What is left of attributes of a module that are assigned in an export."""
+    layer = torch.nn.Linear(2, 2)
+    layer.extra = torch.nn.Identity()
+    layer.one, layer.other, layer.items = ramp(2), None, [ramp(1), {"a": ramp(1), "b": 3}]
+    layer.extra.number = 3
+    with frontend_utils._detect_attribute_assignment(layer):
+        change(layer)
+    return f"{value_text(layer.one)} {value_text(layer.other)} {value_text(layer.items)} {layer.extra.number}"
+
+
 NAMES = {
     each.__name__: each
     for each in (Viewed, leaf, parameter, found, outputs_with_inputs, prepared, differentiated, donated)
-} | {each.__name__: each for each in (detached, states, pickler, replayed, opaque)}
+} | {each.__name__: each for each in (detached, states, pickler, replayed, faked, assigned)}

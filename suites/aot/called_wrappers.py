@@ -15,18 +15,16 @@ import torch
 from torch import Tensor
 from torch._functorch import config
 from torch._functorch._aot_autograd import (
-    frontend_utils,
     input_output_analysis,
     runtime_wrappers,
     schemas,
 )
 from torch._functorch._aot_autograd.descriptors import PlainAOTInput, PlainAOTOutput
-from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.fx.experimental.symbolic_shapes import ShapeEnv
+from torch._guards import TracingContext, tracing
 from torch.utils._pytree import tree_structure
 
 from suites.aot.base import ramp
-from suites.aot.called import graph, input_info, metadata
+from suites.aot.called import FAKE, graph, input_info, metadata
 from suites.aot.decisions import kind
 from suites.aot.wrappers import record, text
 
@@ -48,7 +46,8 @@ def aot_config(**fields: Any) -> schemas.AOTConfig:
     return schemas.AOTConfig(**{**given, **numbers, **fields})
 
 
-def _value(value: Any) -> str:
+def value_text(value: Any) -> str:
+    """A value in a word, a tensor with its strides and whether it wants a gradient."""
     if inspect.ismodule(value) or inspect.isroutine(value) or isinstance(value, type):
         return value.__name__
     if isinstance(value, Tensor):
@@ -65,7 +64,7 @@ def sources(call: Callable[[], Any]) -> list[str]:
 
     def noting(source: str, names: dict[str, Any], function: str, artifact: str, **more: Any) -> Any:
         lines.extend([f"{artifact} {function} {' '.join(more)}".rstrip(), *source.splitlines()])
-        lines.extend(f"{name}: {_value(of)}" for name, of in sorted(names.items()))
+        lines.extend(f"{name}: {value_text(of)}" for name, of in sorted(names.items()))
         return finish(source, names, function, artifact, **more)
 
     with mock.patch.object(subclass_codegen, "_compile_and_exec_source", noting):
@@ -77,6 +76,14 @@ def _of_subclasses(_: Any, metas: Any = None) -> Any:
     from torch._functorch._aot_autograd import subclass_codegen
 
     return subclass_codegen.codegen_backward_subclass_fns(metas)
+
+
+def _around_subclasses(found: Any, saved: int | None = None, frozen: list[Any] | None = None) -> Any:
+    made = runtime_wrappers.AOTDispatchSubclassWrapper(False, None, schemas.SubclassMeta(), saved)
+    context = TracingContext(FAKE)
+    context.params_flat = frozen
+    with tracing(context):
+        return made.post_compile(len, aot_config(), runtime_metadata=found)
 
 
 #: Functions that write a wrapper of a record; more is given to them by name.
@@ -118,9 +125,7 @@ WRITERS: dict[str, Callable[..., Any]] = {
         base_groups=groups or {0: [0, 1]},
         other_arg_indices=list(other),
     ).post_compile(len, aot_config(), runtime_metadata=found),
-    "subclasses": lambda found, saved=None: runtime_wrappers.AOTDispatchSubclassWrapper(
-        False, None, schemas.SubclassMeta(), saved
-    ).post_compile(len, aot_config(), runtime_metadata=found),
+    "subclasses": _around_subclasses,
     "backward of subclasses": _of_subclasses,
 }
 
@@ -138,7 +143,7 @@ def wrapper(name: str, given: dict[str, Any] | None = None, **fields: Any) -> st
 def recorded(found: schemas.ViewAndMutationMeta) -> str:
     """What a record says."""
     descs = " ".join(each.expr() for each in found.traced_tangents_descs)
-    types = [f"{name}: {_value(getattr(found, name))}" for name in ("output_types", "dynamic_outputs")]
+    types = [f"{name}: {value_text(getattr(found, name))}" for name in ("output_types", "dynamic_outputs")]
     return "\n".join((*record(found), f"descs: {descs}", *types))
 
 
@@ -146,7 +151,7 @@ def handler(output_type: str, joint: bool, base: int = 1, **fields: Any) -> str:
     """What is done with a result of a kind that is an alias of that input or result; all three have it."""
     infos = [output_info(output_type, base_idx=base, **fields) for _ in range(3)]
     made = runtime_wrappers.make_output_handler(infos[0], metadata(output_info=infos), joint)
-    return f"{type(made).__name__} {' '.join(f'{name}={_value(of)}' for name, of in vars(made).items())}"
+    return f"{type(made).__name__} {' '.join(f'{name}={value_text(of)}' for name, of in vars(made).items())}"
 
 
 def merged(inputs: Sequence[Any], written: Sequence[int], inference: bool = False, **fields: Any) -> str:
@@ -158,7 +163,7 @@ def merged(inputs: Sequence[Any], written: Sequence[int], inference: bool = Fals
     )
     return "\n".join(
         (
-            " ".join(map(_value, args)),
+            " ".join(map(value_text, args)),
             " ".join(each.expr() for each in found),
             " ".join(map(_place, meaning)) if meaning else "as they are",
         )
@@ -187,12 +192,12 @@ def before(wrapper: Any, inputs: Sequence[Any], infos: Sequence[Any], **fields: 
     state = {name: of for name, of in sorted(vars(wrapper).items()) if name != "old_input_metadata"}
     return "\n".join(
         (
-            f"args {' '.join(map(_value, args))}",
+            f"args {' '.join(map(value_text, args))}",
             f"descs {' '.join(each.expr() for each in args_descs)}",
             f"same args {[any(each is of for of in inputs) for each in args]}",
-            f"gets {' '.join(map(_value, got))}",
-            f"gives {' '.join(map(_value, given))} {' '.join(each.expr() for each in given_descs)}",
-            f"has {' '.join(f'{name}={_value(of)}' for name, of in state.items())}",
+            f"gets {' '.join(map(value_text, got))}",
+            f"gives {' '.join(map(value_text, given))} {' '.join(each.expr() for each in given_descs)}",
+            f"has {' '.join(f'{name}={value_text(of)}' for name, of in state.items())}",
             recorded(updated),
         )
     )
@@ -230,7 +235,7 @@ def signature(
         buffer_names=names[len(names) - buffers :],
         **options,
     )
-    return "\n".join(f"{name}: {_value(of)}" for name, of in vars(found).items() if "spec" not in name)
+    return "\n".join(f"{name}: {value_text(of)}" for name, of in vars(found).items() if "spec" not in name)
 
 
 def saved_by(outs: Sequence[Any], **fields: Any) -> str:
@@ -247,7 +252,7 @@ def saved_by(outs: Sequence[Any], **fields: Any) -> str:
         for each in (*left["saved"], *left["_tensors_no_vc_check"])
     ]
     views = [each._is_view() for each in (*left["saved"], *left["_tensors_no_vc_check"])]
-    return f"{' '.join(f'{name}={_value(of)}' for name, of in left.items())} views={views} marks={marks}"
+    return f"{' '.join(f'{name}={value_text(of)}' for name, of in left.items())} views={views} marks={marks}"
 
 
 def ended(outs: Sequence[Any], debug: bool = False, **fields: Any) -> str:
@@ -258,22 +263,7 @@ def ended(outs: Sequence[Any], debug: bool = False, **fields: Any) -> str:
         given = runtime_wrappers._AutogradForwardEpilogue(metadata(**fields)).finalize(ctx, list(outs))
     places = [next(number for number, of in enumerate(outs) if of is each) for each in marked]
     same = [each is of for each, of in zip(given, outs, strict=False)]
-    return f"{_value(list(given))} same={same} marked={places} fills={ctx._materialize_non_diff_grads}"
-
-
-def faked(inputs: Sequence[Any], ignored: bool = False, **fields: Any) -> str:
-    """Which sizes of inputs are symbols when they are traced."""
-    env = ShapeEnv()
-    mode = FakeTensorMode(shape_env=env)
-    found, waited = frontend_utils.process_inputs(list(inputs), aot_config(**fields), mode, env, ignored)
-    return f"{' '.join(map(_described, found))} waited={waited} symbols={len(env.backed_var_to_val)}"
-
-
-def _described(value: Any) -> str:
-    if not isinstance(value, Tensor):
-        return type(value).__name__
-    words = ["s" if isinstance(size, torch.SymInt) else str(size) for size in value.shape]
-    return f"{type(value).__name__}[{','.join(words)}]"
+    return f"{value_text(list(given))} same={same} marked={places} fills={ctx._materialize_non_diff_grads}"
 
 
 @functools.cache
@@ -296,18 +286,7 @@ def custom(name: str) -> Any:
     return getattr(torch.ops.suites_aot_calls, name).default
 
 
-def assigned(change: Callable[[Any], Any]) -> str:
-    """What is left of attributes of a module that are assigned in an export."""
-    layer = torch.nn.Linear(2, 2)
-    layer.extra = torch.nn.Identity()
-    layer.one, layer.other, layer.items = ramp(2), None, [ramp(1), {"a": ramp(1), "b": 3}]
-    layer.extra.number = 3
-    with frontend_utils._detect_attribute_assignment(layer):
-        change(layer)
-    return f"{_value(layer.one)} {_value(layer.other)} {_value(layer.items)} {layer.extra.number}"
-
-
 NAMES = {
     each.__name__: each
     for each in (output_info, aot_config, sources, wrapper, recorded, handler, merged, before, signature)
-} | {each.__name__: each for each in (saved_by, ended, faked, assigned, custom)}
+} | {each.__name__: each for each in (saved_by, ended, custom)}

@@ -44,6 +44,11 @@ CACHED = (
         for name, value in (("freezing", True), ("fx_graph_cache", False))
     ),
     *(
+        f"configured({{'fx_graph_cache': {local}, 'fx_graph_remote_cache': {remote}}},"
+        " lambda: autograd_cache.check_cacheable(graph(unary)))"
+        for local, remote in ((False, True), (True, False), (False, False))
+    ),
+    *(
         "autograd_cache.check_cacheable(with_hooks("
         f"graph(unary), graph(lambda g: unary(g, {pack})), graph(lambda g: unary(g, {unpack}))))"
         for pack, unpack in (("aten.sin.default", "aten.cos.default"), ("fake", "len"), ("len", "fake"))

@@ -21,6 +21,10 @@ _SIZED = (
 _REDUCED = "'a all_reduce primals_1 0 0; w wait a; b mul.Tensor w w; g mul.Tensor tangents_1 w', 'b', 'g'"
 _TWICE = "'a sin primals_1; b sin primals_1; c mul.Tensor a b; g mul.Tensor tangents_1 b', 'c', 'g'"
 _UNUSED = "'r rand_like primals_1; a mul.Tensor r primals_2; g mul.Tensor tangents_1 primals_2', 'a', 'g'"
+_OPAQUE = (
+    "'a sin primals_1; f python primals_opaque; b mul.Tensor a primals_2; g mul.Tensor tangents_1 a;"
+    " k python f', 'b', 'g k', 'primals_1 primals_2 primals_opaque tangents_1'"
+)
 _CUTS = (
     *((_CHAIN, more) for more in ("", ", a='save'", ", a='again', b='again'", ", a='unchecked traced'")),
     *((_CHAIN, more) for more in (", a='is_forward', b='is_forward'", ", g='is_backward'", ", b='traced'")),
@@ -49,6 +53,8 @@ _CUTS = (
     (_RANDOM, ", a='again'"),
     (_UNUSED, ", r='again', a='again'"),
     (_TWICE, ""),
+    (_OPAQUE, ""),
+    (_OPAQUE, ", f='save'"),
     (_SIZED, ""),
     (_SIZED, ", a='save'"),
     *((_REDUCED, more) for more in ("", ", a='again', w='again'", ", w='save'")),
@@ -165,6 +171,14 @@ PARTS = (
             ),
             (_SIZED, "'a', 's'"),
             (_SIZED, "'a s'"),
+            (
+                "'a sin primals_1; s sym_size.int a 0; b mul.Tensor a primals_2; g mul.Tensor tangents_1"
+                " a', 'b', 'g'",
+                "'a', 's'",
+            ),
+            (_OPAQUE, "'a', '', 'f'"),
+            (_OPAQUE, "'a f'"),
+            (_OPAQUE, "'a', '', 'primals_opaque f'"),
             (_SIZED, "'primals_1', 's'"),
             (_CHAIN + ", 'primals_1 primals_2 tangents_1 fwd_seed_1 bwd_seed_1 fwd_base_offset_1'", "'a'"),
             (_CHAIN, "'a', outs=2"),

@@ -35,6 +35,7 @@ RECORDS = (
                 ", aot_autograd_arg_pos_to_source=[thing(local_name='a', name='b')]",
             ),
             ("[x.detach(), x.detach()]", "[0]", ", aot_autograd_arg_pos_to_source=[None, thing(name='b')]"),
+            ("[x[:4], 3, 3, x[2:6], (t := ramp(2)), t]", "[0]", ""),
             ("[x[:4], x[2:6], (y := ramp(6))[:4], y[3:], 5]", "[0, 3]", ""),
         )
     ),
@@ -118,6 +119,10 @@ RECORDS = (
     "recorded(metadata(output_info=["
     + ", ".join(f"output_info('{each}', base_idx=0)" for each in KINDS)
     + ", output_info(dynamic_dims={0})], num_intermediate_bases=2))",
+    "input_output_analysis.remove_dupe_metadata(metadata(input_info=[input_info()],"
+    " subclass_tangent_meta=None), [True], [0])",
+    "input_output_analysis.create_synthetic_base_metadata(metadata(subclass_tangent_meta=None), [], [],"
+    " [], [])",
     *(
         f"metadata() == metadata({fields})"
         for fields in (

@@ -153,6 +153,9 @@ SOURCES = (
             ("{}", f"plain(ramp(2), 0), {_PAIR}", f"{_PAIR}, plain(ramp(2), 2)", ""),
             ("{'saved': 2}", "plain(ramp(2), 0)", _PAIR, ""),
             ("{'saved': 0}", _PAIR, _PAIR, ""),
+            ("{}", "of_subclass(ramp(2, 3))", "of_subclass(ramp(2, 3))", ""),
+            ("{'frozen': [None, 3]}", f"{_PAIR}, {_PAIR}", "", ""),
+            ("{'frozen': [3, None]}", f"{_PAIR}, {_PAIR}", "", ""),
             ("{}", f"plain(ramp(2), 0), {_PAIR}, plain(ramp(2), 3)", "", ", act_input_indices=[0, 2]"),
             ("{}", "of_subclass(ramp(2, 3), True, True)", "of_subclass(ramp(2, 3), True, True)", ""),
         )
