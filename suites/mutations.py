@@ -285,4 +285,19 @@ EQUIVALENT: dict[str, str] = {
     "output_strategy.output_spec => output_strategy.output_specs": (
         "each of the operators whose shapes are rewritten has one result, and its spec is both"
     ),
+    "torch/_functorch/partitioners.py has_recomputable_rng_ops: fx_g.graph.nodes => "
+    "reversed(list(fx_g.graph.nodes))": "it is asked whether any node is such a one, in whatever order",
+    "torch/_functorch/partitioners.py solve_min_cut.is_materialized: node.users => "
+    "reversed(list(node.users))": "it is asked of all users, in whatever order",
+    "torch/_functorch/partitioners.py solve_min_cut.find_first_unfusible: start_nodes => "
+    "reversed(list(start_nodes))": "they go into a heap, by places that differ",
+    "torch/_functorch/partitioners.py solve_min_cut: cannot_save_reason and (weight == math.inf or weight == "
+    "INT_INF) => not (cannot_save_reason and (weight == math.inf or weight == INT_INF))": (
+        "both edges have the weight; it is the words of an error"
+    ),
+    "torch/_functorch/_aot_autograd/subclass_codegen.py _codegen_unwrap_subclass: "
+    "state.emit(f'unwrapped_args.append({_safe_attr_access(var, attr)})', indent=indent) => "
+    "state.emit(f'unwrapped_args.append({_safe_attr_access(var, attr)})')": (
+        "all callers say one step, which is what it is without"
+    ),
 }

@@ -106,6 +106,8 @@ VALUES = (
         for target in ("ramp(4).view(2, 2)", "ramp(2)")
         for wants in (False, True)
     ),
+    "torch.no_grad()(functional_utils.gen_alias_from_base)(ramp(4).requires_grad_(), ramp(2), True,"
+    " replay_views=False).requires_grad",
     "[functional_utils.has_same_metadata(ramp(2, 2), each) for each in"
     " (ramp(2, 2), ramp(4), ramp(2, 2).t(), ramp(8)[4:].view(2, 2), ramp(2, 2).to_sparse())]",
     "[functional_utils.has_same_metadata(x, each) for x in [torch.complex(ramp(2), ramp(2))] for each in"

@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from functorch.compile import aot_function, make_boxed_func
 from torch import Tensor, nn
+from torch._functorch import config as functorch_config
 from torch._functorch import partitioners
 from torch._functorch._aot_autograd import (
     autograd_cache,
@@ -24,7 +26,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from suites.aot.base import ramp
 from suites.aot.called import FAKE, fake, graph, metadata, unary
-from suites.aot.called_joints import joint
+from suites.aot.called_joints import joint, shown
 from suites.aot.called_wrappers import aot_config, recorded, value_text
 from suites.aot.decisions import kind
 from suites.aot.wrappers import text
@@ -196,6 +198,39 @@ def replayed(base: Tensor, target: Tensor, size: Sequence[int] | None = None) ->
     return f"{kind(out)} at {out.storage_offset()} {out.flatten().tolist()} of base {out._base is base}"
 
 
+def checked_info(x: Tensor) -> None:
+    """An operator that gives nothing, and is not left out either: it refuses what a factorization says."""
+    torch.ops.aten._linalg_check_errors(x.detach().sum().to(torch.int32) * 0, "none", is_matrix=True)
+
+
+def with_effects(program: Callable[..., Any], *inputs: Tensor, **settings: Any) -> str:
+    """The graphs of a program that does something besides, called twice and differentiated, with tokens."""
+    lines: list[str] = []
+
+    def compiled(name: str) -> Callable[..., Any]:
+        def compile_graph(made: Any, given: Sequence[Any]) -> Any:
+            lines.append(f"{name} of {len(given)}: {shown(made)}")
+            return make_boxed_func(made.forward)
+
+        return compile_graph
+
+    function = aot_function(
+        program,
+        fw_compiler=compiled("forward"),
+        bw_compiler=compiled("backward"),
+        inference_compiler=compiled("inference"),
+        partition_fn=partitioners.default_partition,
+    )
+    with functorch_config.patch(**settings):
+        for _ in range(2):
+            result = function(*inputs)
+            lines.append(f"{kind(result)} {result.sum().item():.6g}")
+            if result.requires_grad:
+                (slope,) = torch.autograd.grad(result.sum(), inputs[:1])
+                lines.append(f"{kind(slope)} {slope.sum().item():.6g}")
+    return "\n".join(lines)
+
+
 def faked(inputs: Sequence[Any], ignored: bool = False, **fields: Any) -> str:
     """Which sizes of inputs are symbols when they are traced."""
     env = ShapeEnv()
@@ -225,4 +260,7 @@ def assigned(change: Callable[[Any], Any]) -> str:
 NAMES = {
     each.__name__: each
     for each in (Viewed, leaf, parameter, found, outputs_with_inputs, prepared, differentiated, donated)
-} | {each.__name__: each for each in (detached, states, pickler, replayed, faked, assigned)}
+} | {
+    each.__name__: each
+    for each in (detached, states, pickler, replayed, faked, assigned, checked_info, with_effects)
+}

@@ -157,6 +157,23 @@ STEPS = (
             " mutations_hidden_from_autograd=True)]",
         )
     ),
+    *(
+        f"with_effects({program}, {inputs}{more})"
+        for program, inputs, more in (
+            *(
+                ("lambda x: checked_info(x) or x.sin()", inputs, more)
+                for inputs in ("ramp(3)", "ramp(3).requires_grad_()")
+                for more in ("", ", unlift_effect_tokens=True")
+            ),
+            (
+                "lambda x: checked_info(x) or (y := x.sin()) is None or checked_info(y) or y * x",
+                "ramp(3)",
+                "",
+            ),
+            ("lambda x, y: checked_info(y) or x * y", "ramp(3).requires_grad_(), ramp(3)", ""),
+            ("lambda x: x.sin()", "ramp(3).requires_grad_()", ""),
+        )
+    ),
     "states(2)",
     "states(3)",
     *(
