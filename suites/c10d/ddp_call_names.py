@@ -26,6 +26,7 @@ from torch.distributed.algorithms.ddp_comm_hooks import (
     powerSGD_hook,
 )
 from torch.distributed.device_mesh import DeviceMesh
+from torch.nn.modules._functions import SyncBatchNorm
 from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.nn.parallel import distributed as ddp
 
@@ -202,6 +203,7 @@ NAMES = {
     **{each.__name__.rpartition(".")[2]: each for each in (powerSGD_hook, mock, pickle)},
     **{each.__name__: each for each in (numbers, Unit, Two, ranks, called, grads, fields, annotated, Bucket)},
     **{each.__name__: each for each in (settings, unusual, replica, joinable, summing)},
+    "batch_norm": SyncBatchNorm,
     "c10d": c10d,
     "ddp": ddp,
     "DDP": DDP,
