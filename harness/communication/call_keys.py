@@ -5,36 +5,21 @@ It is asked at every call, before that starts. Most calls have one of few forms,
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Hashable, Sequence
 from datetime import timedelta
-from operator import attrgetter
 from typing import Any
 
 from harness.communication.arguments import KINDS, REDUCING, ROOTED, WITHOUT_TENSORS, is_tensor
 from harness.communication.reduce_operations import last, number_in
 
 _Key = Callable[[tuple[Any, ...], dict[str, Any]], tuple[tuple[Hashable, ...], bool]]
-# The options of operations that are most often given a list of one tensor and these.
-_OF_ONE = {"all_reduce": "AllreduceOptions", "broadcast": "BroadcastOptions", "reduce": "ReduceOptions"}
-# The same of those that are given an output, an input, perhaps split sizes, and these.
-_OF_PAIRS = {
-    "all_gather_into_tensor": "AllgatherOptions",
-    "reduce_scatter_tensor": "ReduceScatterOptions",
-    "all_to_all_single": "AllToAllOptions",
-}
-# The same of those that are given a list of outputs, one of inputs, and these.
-_OF_LISTS = {
-    "all_gather": "AllgatherOptions",
-    "reduce_scatter": "ReduceScatterOptions",
-    "gather": "GatherOptions",
-    "scatter": "ScatterOptions",
-    "all_to_all": "AllToAllOptions",
-}
-_LISTED_OUTPUTS = frozenset({"all_gather", "gather"})
-_LISTED_INPUTS = frozenset({"reduce_scatter", "scatter"})
-# What of a tensor tells calls apart.
-_told = attrgetter("dtype", "shape", "__class__")
+# Operations that are most often given a list of one tensor, and options.
+_OF_ONE = frozenset({"all_reduce", "broadcast", "reduce"})
+# Those that are given an output, an input, and options.
+_OF_PAIRS = frozenset({"all_gather_into_tensor", "reduce_scatter_tensor"})
+# Those that are given a list of one list of outputs, a list of one input, and options; and the reverse.
+_GATHERING = frozenset({"all_gather", "gather"})
+_SCATTERING = frozenset({"reduce_scatter", "scatter"})
 _PLAIN = frozenset({int, bool, str, timedelta, type(None)})
 
 
@@ -49,99 +34,100 @@ def quick_key(operation: str) -> _Key:
         return _key_of_one(operation, other)
     if operation in _OF_PAIRS:
         return _key_of_pair(operation, other)
-    if operation in _OF_LISTS:
+    if operation in _GATHERING or operation in _SCATTERING:
         return _key_of_lists(operation, other)
+    if operation == "all_to_all_single":
+        return _key_of_split(operation, other)
     return _key_of_barrier(other) if operation == "barrier" else other
 
 
-def _options(name: str) -> Any:
-    return getattr(sys.modules["torch._C._distributed_c10d"], name)
+# Each of these functions expects one form of arguments, and learns by an exception that it is another one. It
+# reads the options first: in forms without them a tensor may stand where a list is expected here, and torch
+# applies an operator to one that is taken apart.
 
 
 def _key_of_one(operation: str, other: _Key) -> _Key:
     """The key of a call with a list of one tensor."""
-    plain = _options(_OF_ONE[operation])
     reduces, rooted = operation in REDUCING, operation in ROOTED
 
     def key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Hashable, ...], bool]:
-        if len(args) != 2:
+        try:
+            tensors, options = args
+            own_work = options.asyncOp
+            (tensor,) = tensors
+            number = root = -1
+            if reduces:
+                of, number = last.given  # as in number_in, without the price of another call
+                if of is not options:
+                    number = number_in(options)
+            if rooted:
+                root = options.rootRank
+            return (operation, (tensor.dtype, tensor.shape, type(tensor)), number, root), own_work
+        except (AttributeError, ValueError):
             return other(args, kwargs)
-        tensors, options = args
-        if type(options) is not plain or len(tensors) != 1:
-            return other(args, kwargs)
-        (tensor,) = tensors
-        number: int = -1
-        root: int = -1
-        if reduces:
-            of, number = last.given  # as in number_in, without the price of another call
-            if of is not options:
-                number = number_in(options)
-        if rooted:
-            root = options.rootRank
-        return (operation, _told(tensor), number, root), options.asyncOp
 
     return key
 
 
 def _key_of_pair(operation: str, other: _Key) -> _Key:
     """The key of a call with one output and one input."""
-    plain = _options(_OF_PAIRS[operation])
     reduces = operation in REDUCING
 
     def key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Hashable, ...], bool]:
-        if type(args[-1] if args else None) is not plain:
-            return other(args, kwargs)
-        splits: Any = ()
-        if len(args) == 3:
-            output, given, options = args
-        elif len(args) == 5:
-            output, given, received, sent, options = args
-            if received or sent:
-                splits = (*received, None, *sent)
-        else:
-            return other(args, kwargs)
-        number = number_in(options) if reduces else -1
         try:
-            return (operation, _told(output), _told(given), number, splits), options.asyncOp
-        except AttributeError:  # one is no tensor
+            output, given, options = args
+            own_work = options.asyncOp
+            number = number_in(options) if reduces else -1
+            told = (output.dtype, output.shape, type(output), given.dtype, given.shape, type(given))
+            return (operation, number, told), own_work
+        except (AttributeError, ValueError):
+            return other(args, kwargs)
+
+    return key
+
+
+def _key_of_split(operation: str, other: _Key) -> _Key:
+    """The key of a call with one output, one input, and two lists of how these are split."""
+
+    def key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Hashable, ...], bool]:
+        try:
+            output, given, received, sent, options = args
+            own_work = options.asyncOp
+            splits = (*received, None, *sent) if received or sent else ()
+            told = (output.dtype, output.shape, type(output), given.dtype, given.shape, type(given))
+            return (operation, told, splits), own_work
+        except (AttributeError, ValueError):
             return other(args, kwargs)
 
     return key
 
 
 def _key_of_lists(operation: str, other: _Key) -> _Key:
-    """The key of a call with two lists of tensors."""
-    plain = _options(_OF_LISTS[operation])
-    reduces, rooted = operation in REDUCING, operation in ROOTED
-    # Which of them is a list of one list, or of none.
-    outputs_listed, inputs_listed = operation in _LISTED_OUTPUTS, operation in _LISTED_INPUTS
+    """The key of a call with a list of one tensor, and with a list of one list of tensors, or of none."""
+    gathers, reduces, rooted = operation in _GATHERING, operation in REDUCING, operation in ROOTED
 
     def key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Hashable, ...], bool]:
-        if len(args) != 3 or type(args[2]) is not plain:
-            return other(args, kwargs)
-        outputs, inputs, options = args
-        number = options.rootRank if rooted else number_in(options) if reduces else -1
         try:
-            if outputs_listed and outputs:
-                (outputs,) = outputs
-            if inputs_listed and inputs:
-                (inputs,) = inputs
-            told = (operation, number, *map(_told, outputs), None, *map(_told, inputs))
-        except (AttributeError, ValueError):  # lists of several lists
+            outputs, inputs, options = args
+            own_work = options.asyncOp
+            (one,), listed = (inputs, outputs) if gathers else (outputs, inputs)
+            (many,) = listed or ((),)
+            number = options.rootRank if rooted else number_in(options) if reduces else -1
+            each = [(tensor.dtype, tensor.shape, type(tensor)) for tensor in many]
+            return (operation, number, one.dtype, one.shape, type(one), *each), own_work
+        except (AttributeError, ValueError):
             return other(args, kwargs)
-        return told, options.asyncOp
 
     return key
 
 
 def _key_of_barrier(other: _Key) -> _Key:
-    plain = _options("BarrierOptions")
-
     def key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Hashable, ...], bool]:
-        options: Any = kwargs.get("opts")
-        if args or type(options) is not plain:
+        try:
+            options = kwargs["opts"]
+            return ("barrier", options.timeout), options.asyncOp
+        except (AttributeError, KeyError):
             return other(args, kwargs)
-        return ("barrier", options.timeout), options.asyncOp
 
     return key
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Iterable
-from sys import _getframe
 from time import monotonic  # by name, as in the log
 from typing import Any
 
@@ -96,20 +95,8 @@ class Recorder(OtherCalls):
         flags = OWN_WORK if own_work else UNSEEN if unseen else 0
         waits = not flags
         places = self._places
-        as_before = None
-        if places.plain:  # is the user's line as far out as at the last call, and known?
-            try:
-                called: Any = _getframe(places.depth)
-            except ValueError:  # the stack is not as deep
-                called = user = None
-            else:
-                user = called.f_back
-            if user is not None:  # nothing raises here: a traceback would keep these frames, and the group
-                as_before = places.known.get((id(called.f_code), id(user.f_code), user.f_lasti))
-        if as_before is not None:
-            place, places.last = as_before
-        else:
-            called = user = None
+        place = places.as_before() if places.plain else None
+        if place is None:
             place = places.find(3)
         if places.plain and operation not in KINDS:
             known.sequence = sequence = known.sequence + 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from inspect import CO_GENERATOR
 from sys import _getframe
 from types import CodeType, FrameType, FunctionType, ModuleType
 
@@ -38,12 +39,6 @@ class Places:
     def __init__(self, log: CallLog) -> None:
         self._log = log
         self._texts: dict[tuple[int, int], tuple[int, str]] = {}  # by id of the code, and instruction
-        # The same by id of the code that was called there as well, if that was a function in a file of
-        # torch.distributed and near: it calls a method of a group itself, or decorates one that does, so that
-        # neither a library's nor the user's function can stand between. And how many frames that was out from
-        # the function which called ``find``. The recorder looks there first: to step out takes longer.
-        self.known: dict[tuple[int, int, int], tuple[int, str]] = {}
-        self.depth = 0
         self.last = ""
         self.by_library = False
         self.around: ObjectCall | None = None
@@ -52,7 +47,27 @@ class Places:
     def forget_texts(self) -> None:
         """Forgets the numbers of texts, because the log has forgotten them."""
         self._texts.clear()
-        self.known.clear()
+
+    def as_before(self) -> int | None:
+        """The same as ``find(3)`` in a part of the time; None where that has to search.
+
+        It leaves ``plain`` and its kin as they are: to be asked only if ``plain`` is true. The frames of what
+        decorates a function of torch.distributed are passed without a look, and what calls that function has
+        to be such a function, too, or a line of the user's that was found before.
+        """
+        out = 3
+        try:
+            frame = _getframe(out)
+            while further := _FURTHER.get(id(frame.f_code)):
+                out += further
+                frame = _getframe(out)
+                known = self._texts.get((id(frame.f_code), frame.f_lasti))
+                if known is not None:
+                    number, self.last = known
+                    return number
+        except ValueError:  # a thread of torch has no such frame
+            return None
+        return None
 
     def find(self, above: int) -> int:
         """The number of the text of the place where a call was made; 0 for none.
@@ -63,16 +78,11 @@ class Places:
         library stands between the user's code and torch's own function, ``plain`` that neither is the case.
         """
         frame = innermost = _frame(above + 1)
-        called, depth = None, above - 2
         while frame is not None and id(frame.f_code) in _PUBLIC_CODES:
-            called, frame = frame, frame.f_back
-            depth += 1
+            frame = frame.f_back
         if frame is None or (known := self._texts.get((id(frame.f_code), frame.f_lasti))) is None:
             return self._search(innermost)
         self.around, self.by_library, self.plain = None, False, True
-        if called is not None and depth <= _NEAR and id(called.f_code) in _C10D_CODES:
-            self.depth = depth
-            self.known[id(called.f_code), id(frame.f_code), frame.f_lasti] = known
         number, self.last = known
         return number
 
@@ -122,6 +132,8 @@ def know(module: ModuleType) -> None:
         if _owner(plain) is _PUBLIC:
             for layer in layers[:-1]:
                 _keep(layer.__code__, _PUBLIC)
+            if not plain.co_flags & CO_GENERATOR:
+                _FURTHER[id(plain)] = len(layers)
 
 
 def _layers(function: FunctionType) -> list[FunctionType]:
@@ -142,8 +154,6 @@ def _keep(code: CodeType, owner: str) -> str:
     _OWNERS[id(code)] = owner, code
     if owner is _PUBLIC:
         _PUBLIC_CODES.add(id(code))
-        if _C10D.search(code.co_filename):
-            _C10D_CODES.add(id(code))
     return owner
 
 
@@ -161,9 +171,9 @@ def _find_owner(code: CodeType) -> str:
 # code object takes longer than the rest of a look-up.
 _OWNERS: dict[int, tuple[str, CodeType]] = {}
 _PUBLIC_CODES: set[int] = set()  # the ids of those that are neither the user's nor a library's
-_C10D_CODES: set[int] = set()  # and of those of them that stand in files of torch.distributed
-# How far out from the recorder what decorates a function is that calls a wrapped method of a group.
-_NEAR = 3
+# How many frames further out than such a function of torch.distributed is who calls it: one, and one more for
+# each decorator. By id of the code; not for generators, which are called by others than their decorators.
+_FURTHER: dict[int, int] = {}
 # The user's; a library's; and what stands between the user's code and the backend without being either: the
 # functions of torch.distributed that users call, and the harness.
 _USER, _LIBRARY, _PUBLIC = "the user's", "a library's", "public"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unittest
 from datetime import timedelta
 from typing import Any
+from unittest import mock
 
 import torch
 import torch.distributed as dist
@@ -96,6 +97,18 @@ class QuickKeyTest(unittest.TestCase):
         key, plain = quick_key("all_gather"), c10d.AllgatherOptions()
         told = [key(([each, each], [TWO, TWO], plain), {})[0] for each in ([TWO, TWO], [TWO, THREE])]
         self.assertNotEqual(*told)
+
+    def test_without_options(self) -> None:
+        """A tensor where most calls have a list is not taken apart, which would be an operator's work."""
+        for operation, given in (
+            ("all_reduce", (TWO, dist.ReduceOp.SUM)),
+            ("broadcast", (TWO, 0)),
+            ("all_gather", ([TWO], TWO, timedelta(seconds=2))),
+            ("scatter", (TWO, [TWO], 0)),
+        ):
+            taken_apart = mock.patch.object(torch.Tensor, "__iter__", side_effect=AssertionError("unbind"))
+            with self.subTest(operation), taken_apart:
+                self.assertEqual(quick_key(operation)(given, {}), quick_key(operation)(given, {}))
 
     def test_barriers(self) -> None:
         """A barrier's own timeout counts."""

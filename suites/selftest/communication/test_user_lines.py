@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import contextlib
 import functools
 import gc
 import itertools
@@ -162,6 +163,60 @@ class LinesOfCallsTest(unittest.TestCase):
                 name = "all_gather_object" if "object" in after else "all_reduce"
                 told = call.place, call.by_library, call.signature.operation
                 self.assertEqual(told, ("t.py:2 in step", "library" in after, name))
+
+    def known(self, decorators: int, name: str = "passing") -> tuple[Any, ...]:
+        """A function of torch's that ``know`` has looked at, with so many decorators, outermost first."""
+        layers: list[Any] = [*(passing(C10D) for _ in range(decorators)), passing(C10D, name)]
+        for outer, inner in itertools.pairwise(layers):
+            outer.__wrapped__ = inner
+        module: Any = ModuleType("c10d")
+        module.function = layers[0]
+        know(module)
+        return tuple(layers)
+
+    def test_known(self) -> None:
+        """Functions with any number of decorators: the user's line is found again without a search."""
+        plain, once, twice = (self.known(count) for count in range(3))
+        quick: dict[str, tuple[Any, ...]] = {
+            "not decorated": plain,
+            "decorated": once,
+            "decorated twice": twice,
+            "one that calls another": (*twice, *once),
+            "a message": (*once, *plain),
+        }
+        ways = quick | {
+            "directly": (),
+            "an object collective": (*self.known(1, "all_gather_object"), *once),
+            "a library": (passing(FSDP), *once),
+            "a library between": (*twice, passing(FSDP), *once),
+        }
+        for before, after in itertools.product(ways, ways):
+            with self.subTest(before=before, after=after):
+                self.made(self.step, *ways[before])
+                call = self.made(self.step, *ways[after])
+                name = "all_gather_object" if "object" in after else "all_reduce"
+                told = call.place, call.by_library, call.signature.operation
+                self.assertEqual(told, ("t.py:2 in step", "library" in after, name))
+        self.made(self.step, *once)
+        with mock.patch.object(Places, "find", side_effect=AssertionError("it searches")):
+            for name, way in quick.items():
+                with self.subTest(name):
+                    self.assertEqual(self.made(self.step, *way).place, "t.py:2 in step")
+
+    def test_a_generator(self) -> None:
+        """What a context manager of torch's calls is called by its end, which stands in a library."""
+        space: dict[str, Any] = {}
+        exec(compile("def manager(inner):\n    yield\n    inner()\n", C10D, "exec"), space)
+        module: Any = ModuleType("c10d")
+        module.manager = contextlib.contextmanager(space["manager"])
+        know(module)
+        source = "def step(manager, inner):\n    with manager(inner):\n        pass\n"
+        exec(compile(source, "/home/me/t.py", "exec"), space)
+        for _ in range(2):
+            self.made(self.step, *self.known(1))
+            space["step"](module.manager, self.method)
+            call = call_log.read(self.memory)[-1]
+            self.assertEqual((call.place, call.by_library), ("t.py:2 in step", True))
 
     def test_the_innermost(self) -> None:
         """A user's function that code made at run time calls is nearer than the one that calls it."""
