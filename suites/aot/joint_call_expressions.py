@@ -198,6 +198,7 @@ PARTS = (
             (f"{_WRITTEN}, f='must_be_in_forward', w='must_be_in_backward'", ""),
             (f"{_WRITTEN}, w='is_backward'", ""),
             ("'a sin primals_1; u cos primals_2; g mul.Tensor tangents_1 a; h sin g', 'a', 'g'", ""),
+            ("'a sin primals_1; u cos primals_2; v exp u; g mul.Tensor tangents_1 a', 'a', 'g'", ""),
             (_CHAIN + ", 'primals_1 primals_2 tangents_1 fwd_seed_1 bwd_seed_1'", ", [0]"),
         )
     ),

@@ -51,6 +51,10 @@ _PROGRAMS = (
     ("lambda x, n: [x * 2, n * 2]", "fake(2, 3), symbol()"),
     ("lambda x: [x.sin(), x.t()]", "of_two(fake(2, 3)).requires_grad_()"),
     ("lambda x: [x.mul_(2)] and [x]", "of_two(fake(2, 3))"),
+    (
+        "lambda x: [x.sin()]",
+        "of_two(fake(2, 3, 4, 5).to(memory_format=torch.channels_last)).requires_grad_()",
+    ),
     ("lambda x: [torch.set_autocast_enabled('cpu', True)] and [x]", "fake(2, 3)"),
     ("lambda x: [PlainAOTOutput(0)]", "leaf()"),
     ("lambda x: [x]", "'a'"),
