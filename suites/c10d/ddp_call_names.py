@@ -9,13 +9,11 @@ import dataclasses
 import pickle
 from types import SimpleNamespace
 from typing import Any
-from unittest import mock
 
 import torch
 import torch.distributed as dist
 import torch.distributed.nn.functional
 from torch import nn
-from torch.distributed import distributed_c10d as c10d
 from torch.distributed.algorithms import join
 from torch.distributed.algorithms._comm_hooks import default_hooks as fsdp_hooks
 from torch.distributed.algorithms.ddp_comm_hooks import (
@@ -200,11 +198,10 @@ class Bucket:
 NAMES = {
     **{each.__name__.rpartition(".")[2]: each for each in (join, debugging_hooks, default_hooks)},
     **{each.__name__.rpartition(".")[2]: each for each in (optimizer_overlap_hooks, post_localSGD_hook)},
-    **{each.__name__.rpartition(".")[2]: each for each in (powerSGD_hook, mock, pickle)},
+    **{each.__name__.rpartition(".")[2]: each for each in (powerSGD_hook, pickle)},
     **{each.__name__: each for each in (numbers, Unit, Two, ranks, called, grads, fields, annotated, Bucket)},
     **{each.__name__: each for each in (settings, unusual, replica, joinable, summing)},
     "batch_norm": SyncBatchNorm,
-    "c10d": c10d,
     "ddp": ddp,
     "DDP": DDP,
     "DeviceMesh": DeviceMesh,

@@ -23,11 +23,8 @@ from torch.distributed.fsdp import (
     _debug_utils,
     _flat_param,
     _init_utils,
-    _limiter_utils,
     _optim_utils,
     _runtime_utils,
-    _state_dict_utils,
-    _unshard_param_utils,
     fully_sharded_data_parallel,
     wrap,
 )
@@ -230,12 +227,9 @@ def devices(module: nn.Module) -> dict[str, str]:
 NAMES = {
     **{
         each.__name__.rpartition(".")[2]: each
-        for each in (_common_utils, _debug_utils, _flat_param, _init_utils, _limiter_utils, _optim_utils)
+        for each in (_common_utils, _debug_utils, _flat_param, _init_utils, _optim_utils)
     },
-    **{
-        each.__name__.rpartition(".")[2]: each
-        for each in (_runtime_utils, _state_dict_utils, _unshard_param_utils, wrap, mock, dist, nn, torch)
-    },
+    **{each.__name__.rpartition(".")[2]: each for each in (_runtime_utils, wrap, nn, torch)},
     **{
         each.__name__: each
         for each in (numbers, Unit, Model, Small, pair, wrapped, handle, unsharded, grads, params, in_state)
