@@ -43,7 +43,10 @@ class NarrowedTest(unittest.TestCase):
             ("the others set theirs later", [[early, first], [early], [early, third]], ()),
             ("one of the others did", [[first, late], [early, late], [early, third, late]], (2,)),
             ("one of the others did, and is there", [[early, first], [early], [third, late]], ()),
-            ("as many forgot it as did not", [[first, late], [late], [late]], ()),
+            ("more forgot it than did not", [[first, late], [late], [late]], ()),
+            ("as many forgot it as did not", [[first, late], [late], []], (2,)),
+            ("one that set it is not there", [[first, late], [late], [third]], ()),
+            ("a key of another series is none", [[first, late], [late], [sets_key("2/3"), late]], ()),
         )
         for name, others, expected in rows:
             with self.subTest(name):
