@@ -24,6 +24,7 @@ from torch.distributed.nn import functional
 def main(rank, path):
     dist.init_process_group("gloo", store=dist.FileStore(path, 3), rank=rank, world_size=3)
     group = dist.new_group([1, 2])
+    dist.barrier()  # rank 0 would leave while the others still connect to it
     if rank:
         functional.gather(torch.ones(2), 1, group)
         dist.barrier(group)
