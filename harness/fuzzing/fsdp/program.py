@@ -121,12 +121,18 @@ class FsdpProgram:
         return model_source([name for name, _ in self.blocks], self.inner)
 
     def modules(self, wanted: str) -> list[str]:
-        """The names of the modules of a role, those within before those around."""
+        """The names of the modules of a role, those within before those around.
+
+        An ignored one that is shared has the name by which its parameters are known: that of its first block.
+        """
         found = []
+        first: dict[bool, int] = {}
         for number, (name, role) in enumerate(self.blocks):
             within = self.inner is not None and number >= self.inner
+            known = first.setdefault(within, number) if name == "shared" else number
             if role == wanted:
-                found.append(f"{'inner.' * within}{name}{number}")
+                found.append(f"{'inner.' * within}{name}{known if wanted == 'ignored' else number}")
+        found = list(dict.fromkeys(found))
         return [*found, "inner"] if wanted == "unit" and self.inner is not None and self.unit else found
 
 

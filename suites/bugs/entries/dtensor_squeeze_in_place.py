@@ -12,6 +12,7 @@ upstream: none found; pytorch/pytorch#174136 is of the reverse, a local tensor o
 who: Whoever multiplies a vector by a matrix, or squeezes in place.
 seen: ^dtensor: silently wrong: shape of v#(\.full_tensor\(\))? differs[^|]*\| .*squeeze_\(
 seen: ^dtensor: refused: (IndexError: tuple index out of range|RuntimeError: shape)[^|]*\| .*squeeze_\(.*;
+seen: ^dtensor: internal assertion: IndexError: Dimension out of range[^|]*\| .*( @ |matmul\().*;.*\{0\}\[
 seen: ^dtensor: silently wrong: shape of v# differs: torch\.Size\(\[#, #\]\), but torch\.Size\(\[#\]\) in
     plain \| .*( @ |linear\(|matmul\()
 """

@@ -100,6 +100,8 @@ class PatternsTest(unittest.TestCase):
             ("dtensor_squeeze_in_place", f"dtensor: silently wrong: shape of v# differs: {plain} | {{0}} @ {{1}}", True),  # noqa: E501
             ("dtensor_squeeze_in_place", f"dtensor: silently wrong: shape of v# differs: {plain} | {{0}}.mean(0); torch.nn.functional.linear({{0}}, {{1}})", True),  # noqa: E501
             ("dtensor_squeeze_in_place", "dtensor: refused: IndexError: tuple index out of range | {0}.squeeze_(); {0}.chunk(2)[1]", True),  # noqa: E501
+            ("dtensor_squeeze_in_place", "dtensor: internal assertion: IndexError: Dimension out of range (expected to be in range of [#, #], but got #) | Replicate; {0} @ {1}.t(); {0}[..., :2]", True),  # noqa: E501
+            ("dtensor_squeeze_in_place", "dtensor: internal assertion: IndexError: Dimension out of range (expected to be in range of [#, #], but got #) | Replicate; {0}.t(); {0}[..., :2]", False),  # noqa: E501
             ("dtensor_squeeze_in_place", "dtensor: silently wrong: value of v# differs | {0}.squeeze_()", False),  # noqa: E501
             ("dtensor_mean_of_uneven_shards", "dtensor: silently wrong: value of v# differs, (Partial(avg),) | uneven Shard; torch.nn.functional.mse_loss({0}, {1})", True),  # noqa: E501
             ("dtensor_mean_of_uneven_shards", "dtensor: silently wrong: value of v# differs, (Partial(avg),) | Shard; torch.nn.functional.mse_loss({0}, {1})", False),  # noqa: E501

@@ -25,6 +25,22 @@ class ProgramTest(unittest.TestCase):
         for name in (*PROGRAM.modules("unit"), *PROGRAM.modules("ignored")):
             module.get_submodule(name)
 
+    def test_shared_and_ignored(self) -> None:
+        """A shared module that is ignored has its first name, by which its parameters are known."""
+        blocks = (
+            ("shared", ""),
+            ("shared", "ignored"),
+            ("shared", ""),
+            ("shared", "ignored"),
+            ("odd", "ignored"),
+        )
+        program = replace(PROGRAM, blocks=blocks)
+        self.assertEqual(program.modules("ignored"), ["shared0", "inner.shared2", "inner.odd4"])
+        module = model_of(program.source)()
+        names = [name for name, _ in module.named_parameters()]
+        for name in program.modules("ignored"):
+            self.assertIn(f"{name}.weight", names)
+
     def test_json(self) -> None:
         self.assertEqual(from_json(json.loads(json.dumps(to_json(PROGRAM))), FsdpProgram), PROGRAM)
 
