@@ -137,6 +137,7 @@ def _run(
                         del running[future]
                 for future in wait(running, ENDING_S).done:
                     _ended(future, *running[future], directory)
+                    del running[future]
                 return
             except BrokenProcessPool:
                 seeds_lost = ", ".join(f"{fuzzer} {seed}" for fuzzer, seed in sorted(running.values()))

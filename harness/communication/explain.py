@@ -11,10 +11,7 @@ from dataclasses import dataclass
 
 from harness.communication.call_differences import difference_in
 from harness.communication.cycles import crossed_groups, cycle, groups_in_a_cycle, mutual
-from harness.communication.difference_text import (
-    Explanation,
-    verb_of,
-)
+from harness.communication.difference_text import Explanation, verb_of
 from harness.communication.group_choice import other_group
 from harness.communication.key_setters import gone_past, narrowed
 from harness.communication.matching import CallsByRank

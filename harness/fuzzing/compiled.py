@@ -12,6 +12,7 @@ import torch
 from harness.fuzzing.compilers import AOT, COMPILED_AUTOGRAD, DYNAMO, EXPORT, INDUCTOR
 from harness.fuzzing.functions import Inputs, TensorFunction, from_json
 from harness.fuzzing.hunted import Hunted, Place, Rejected
+from harness.graphs.unrecorded_writes import in_words
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
@@ -131,9 +132,7 @@ class CompiledFunctions(Hunted[TensorFunction]):
         leaves = f"{len(program.inputs.leaves)} leaves"
         bases = ", ".join(filter(None, map(_base, program.inputs.setup)))
         again = "" if program.again is None else f"; then {', '.join(program.again.arguments)}"
-        options = program.compiler
-        if unrecorded := program.unrecorded_writes():
-            options += f", unrecorded writes to {' and '.join(unrecorded)}"
+        options = ", ".join(filter(None, (program.compiler, in_words(program.unrecorded_writes()))))
         return f"{renamed(text)} | {renamed(arguments)}{again}, {leaves} | {bases} | {options}"
 
     def to_json(self, program: TensorFunction) -> Any:

@@ -17,6 +17,7 @@ from harness.fuzzing.compiled import renamed
 from harness.fuzzing.hunted import Hunted, Place, Rejected
 from harness.graphs import MismatchError, ViewProgram, view_programs
 from harness.graphs.front_ends import AotFunction
+from harness.graphs.unrecorded_writes import in_words
 from harness.graphs.view_program_changes import changed
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
@@ -125,6 +126,5 @@ def structure(program: ViewProgram, options: dict[str, Any]) -> str:
     said = [f"{name}={value}" for name, value in options.items() if name != "front_end"]
     lost = program.without_backward()
     said += [f"no backward in eager through {' and '.join(lost)}"] if lost else []
-    unrecorded = program.unrecorded_writes()
-    said += [f"unrecorded writes to {' and '.join(unrecorded)}"] if unrecorded else []
+    said += filter(None, (in_words(program.unrecorded_writes()),))
     return f"{renamed(body)} | {renamed(', '.join(program.arguments))} | {', '.join(said)}"

@@ -24,7 +24,12 @@ def unrecorded_writes(
     return tuple(name for index, name in enumerate(names) if index in writes.found)
 
 
-class _Writes(TorchFunctionMode):  # type: ignore[misc]
+def in_words(names: Sequence[str]) -> str:
+    """What a signature says of such arguments, by which the book of bugs knows them; "" for none."""
+    return f"unrecorded writes to {' and '.join(names)}" if names else ""
+
+
+class _Writes(TorchFunctionMode):  # type: ignore[misc]  # torch is untyped to mypy here
     """Compares the version counters of tensors around each call that is not recorded."""
 
     def __init__(self, tensors: Sequence[torch.Tensor]) -> None:

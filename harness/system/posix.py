@@ -134,8 +134,8 @@ def could_run(pid: int | str, *, without: int | None = None, serving: tuple[str,
     """Whether a thread of the process runs, could run, or is stopped, or an alarm can wake the process.
 
     False for a process of which every thread sleeps, and for one that is gone. ``pid`` may be "self", then
-    ``without`` is the calling thread's native id. Threads whose names begin with one of
-    ``serving`` do not count.
+    ``without`` is the calling thread's native id. Threads whose names begin with one of ``serving`` do
+    not count.
     """
     try:
         for task in os.listdir(f"/proc/{pid}/task"):
