@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 from unittest import mock
 
-from suites.spmd.values_as_text import REFUSALS, text
+import torch
+
+from suites.values_as_text import REFUSALS, text
 
 #: What differs from one process to another.
 _PASSING = re.compile(r" at 0x[0-9a-f]+| id='\d+'")
@@ -51,6 +53,19 @@ def told_by(program: str, names: Mapping[str, Any]) -> list[str]:
 def _lasting(line: str) -> str:
     """A line without what differs from one process to another."""
     return _SET.sub(lambda it: f"{{{', '.join(sorted(it[1].split(', ')))}}}", _PASSING.sub("", line))
+
+
+def numbers(*shape: int, start: float = 1, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    """Numbers in order."""
+    return torch.arange(start, start + torch.Size(shape).numel(), dtype=dtype).reshape(shape)
+
+
+def called(function: Any, *args: Any, **named: Any) -> Any:
+    """What a call gives, or is refused with; what an object lacks is no refusal."""
+    try:
+        return function(*args, **named)
+    except (ArithmeticError, AssertionError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        return f"{type(error).__name__}: {error}"
 
 
 def noted(**attributes: Any) -> mock.MagicMock:

@@ -28,12 +28,7 @@ from torch.nn.modules._functions import SyncBatchNorm
 from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.nn.parallel import distributed as ddp
 
-from suites.told_programs import noted
-
-
-def numbers(*shape: int, start: float = 1) -> torch.Tensor:
-    """Numbers in order."""
-    return torch.arange(float(start), start + torch.Size(shape).numel()).reshape(shape)
+from suites.told_programs import called, noted, numbers
 
 
 class Unit(nn.Module):
@@ -60,14 +55,6 @@ class Two:
 def ranks(*of: int) -> Any:
     """A group of ranks with this one."""
     return dist.new_group([*of, 7])
-
-
-def called(function: Any, *args: Any, **named: Any) -> Any:
-    """What a call gives, or is refused with."""
-    try:
-        return function(*args, **named)
-    except (AssertionError, ValueError, RuntimeError, TypeError, NotImplementedError, KeyError) as error:
-        return f"{type(error).__name__}: {error}"
 
 
 def grads(module: nn.Module) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from harness import TestCase, load_tests, run_tests  # noqa: F401  (unittest cal
 from harness.releases import torch_at_least
 from suites.accepted_sections import add_parts, check_sections
 from suites.c10d.ddp_call_names import NAMES
-from suites.spmd.dtensor_expressions import world
+from suites.fake_world import world
 from suites.told_programs import told_by
 
 ACCEPTED = Path(__file__).with_name("ddp_calls.txt")

@@ -32,12 +32,9 @@ from torch.distributed.fsdp import FullyShardedDataParallel as FSDP
 from torch.distributed.fsdp._flat_param import FlatParamHandle, HandleShardingStrategy, HandleTrainingState
 from torch.testing._internal.two_tensor import TwoTensor
 
+from suites.told_programs import called, numbers
+
 CPU, META = torch.device("cpu"), torch.device("meta")
-
-
-def numbers(*shape: int, start: float = 1, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-    """Numbers in order."""
-    return torch.arange(start, start + torch.Size(shape).numel(), dtype=dtype).reshape(shape)
 
 
 class Unit(nn.Module):
@@ -156,14 +153,6 @@ def in_state(made: FlatParamHandle, state: str, **of_flat: Any) -> FlatParamHand
     for name, value in of_flat.items():
         setattr(made.flat_param, name, value)
     return made
-
-
-def called(function: Any, *args: Any, **named: Any) -> Any:
-    """What a call gives, or is refused with."""
-    try:
-        return function(*args, **named)
-    except (AssertionError, ValueError, RuntimeError, TypeError, NotImplementedError) as error:
-        return f"{type(error).__name__}: {error}"
 
 
 def refused(function: Any, *args: Any) -> str:

@@ -17,8 +17,8 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
 from harness import TestCase, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.releases import torch_at_least
 from suites.accepted_sections import add_parts, check_sections
+from suites.fake_world import world
 from suites.fsdp.fsdp1_programs import NAMES
-from suites.spmd.dtensor_expressions import world
 from suites.told_programs import told_by
 
 ACCEPTED = Path(__file__).with_name("fsdp1_calls.txt")

@@ -31,6 +31,7 @@ from torch.nn.utils.rnn import pack_sequence
 from harness import TestCase, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.releases import torch_at_least
 from suites.accepted_sections import add_parts, check_sections
+from suites.fake_world import world
 from suites.spmd import dtensor_expressions
 
 ACCEPTED = Path(__file__).with_name("function_calls.txt")
@@ -119,7 +120,7 @@ class FunctionCallsTest(TestCase):
     """A part of the table; the tests of the others are added below."""
 
     def check_part(self, part):
-        with dtensor_expressions.world():
+        with world():
             check_sections(
                 self, ACCEPTED, lambda call: dtensor_expressions.lines_of(call, NAMES), part, PARTS
             )

@@ -20,7 +20,7 @@ from torch.utils._pytree import tree_leaves
 
 from suites.spmd import dtensor_expressions
 from suites.spmd.dtensor_expressions import Calls, grid
-from suites.spmd.values_as_text import REFUSALS, refusal, text
+from suites.values_as_text import REFUSALS, refusal, text
 
 #: The ranks of a group that this process is the second of.
 RANKS = [5, 7, 9]

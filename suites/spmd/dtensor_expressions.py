@@ -38,28 +38,11 @@ from torch.distributed.tensor._dtensor_spec import DTensorSpec, ShardOrderEntry,
 from torch.distributed.tensor._op_schema import OpSpec, OpStrategy
 from torch.distributed.tensor._ops import _einsum_strategy, _math_ops, _view_ops
 from torch.distributed.tensor._ops import utils as op_utils
-from torch.distributed.tensor.debug import _clear_sharding_prop_cache
 from torch.distributed.tensor.placement_types import _StridedShard
-from torch.testing._internal.distributed.fake_pg import FakeStore
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from suites.spmd.values_as_text import REFUSALS, first_line, refusal, text
-
-WORLD, RANK = 12, 7
-
-
-@contextlib.contextmanager
-def world(rank: int = RANK) -> Iterator[None]:
-    """This process is that rank of the world; what is moved comes back as it is."""
-    dist.init_process_group("fake", store=FakeStore(), rank=rank, world_size=WORLD)
-    try:
-        yield
-    finally:  # what is kept by mesh has groups that the next world lacks
-        _clear_sharding_prop_cache()
-        _redistribute._gen_transform_infos.cache_clear()
-        _redistribute.clear_redistribute_planner_cache()
-        dist.destroy_process_group()
-
+from suites.fake_world import WORLD
+from suites.values_as_text import REFUSALS, first_line, refusal, text
 
 # -- names
 

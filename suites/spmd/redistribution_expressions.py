@@ -18,7 +18,7 @@ from torch.distributed.tensor.placement_types import MaskBuffer, Shard, _MaskPar
 
 from suites.spmd import dtensor_expressions
 from suites.spmd.dtensor_expressions import Calls, grid, meta, placements
-from suites.spmd.values_as_text import REFUSALS, refusal
+from suites.values_as_text import REFUSALS, refusal
 
 
 def own(mesh: DeviceMesh, words: str, *shape: int, dtype: torch.dtype = torch.float32) -> DTensor:

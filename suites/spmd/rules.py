@@ -18,7 +18,7 @@ from torch.distributed.tensor._op_schema import OpSchema, OpSpec, OpStrategy, Tu
 
 from suites.spmd.dtensor_expressions import grid, meta, placements
 from suites.spmd.strategies import candidates
-from suites.spmd.values_as_text import REFUSALS, refusal, text
+from suites.values_as_text import REFUSALS, refusal, text
 
 #: Rows of arguments, by a letter each: t, v and s are tensors of two, one and no dimensions, l two of them.
 ROWS = (

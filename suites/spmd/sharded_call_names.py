@@ -29,11 +29,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from suites.spmd import dtensor_expressions
 from suites.spmd.dtensor_expressions import placements
-
-
-def numbers(*shape: int, start: float = 1, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-    """Numbers in order."""
-    return torch.arange(start, start + torch.Size(shape).numel(), dtype=dtype).reshape(shape)
+from suites.told_programs import called, numbers
 
 
 def sharded(mesh: Any, words: str, *shape: int, wants: bool = False) -> DTensor:
@@ -58,14 +54,6 @@ def hinted(number: int) -> Any:
     made = env.create_unbacked_symint()
     env.var_to_hint_override[made.node.expr] = number
     return made
-
-
-def called(function: Any, *args: Any, **named: Any) -> Any:
-    """What a call gives, or is refused with."""
-    try:
-        return function(*args, **named)
-    except (ArithmeticError, AssertionError, LookupError, RuntimeError, TypeError, ValueError) as error:
-        return f"{type(error).__name__}: {error}"
 
 
 def into(operator: Any) -> Any:

@@ -17,6 +17,7 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
 from harness import TestCase, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.releases import torch_at_least
 from suites.accepted_sections import add_parts, check_sections
+from suites.fake_world import world
 from suites.spmd import dtensor_expressions
 
 ACCEPTED = Path(__file__).with_name("dtensor_tables.txt")
@@ -29,7 +30,7 @@ class DTensorTablesTest(TestCase):
     """A part of the table; the tests of the others are added below."""
 
     def check_part(self, part):
-        with dtensor_expressions.world():
+        with world():
             check_sections(self, ACCEPTED, dtensor_expressions.lines_of, part, PARTS)
 
 

@@ -16,8 +16,8 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
 from harness import TestCase, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.releases import torch_at_least
 from suites.accepted_sections import check_sections
+from suites.fake_world import world
 from suites.spmd import collective_expressions
-from suites.spmd.dtensor_expressions import world
 
 ACCEPTED = Path(__file__).with_name("functional_collectives.txt")
 

@@ -17,7 +17,7 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
 from harness import TestCase, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.releases import torch_at_least
 from suites.accepted_sections import add_parts, check_sections
-from suites.spmd.dtensor_expressions import world
+from suites.fake_world import world
 from suites.spmd.sharded_call_names import NAMES
 from suites.told_programs import told_by
 

@@ -1,4 +1,4 @@
-"""``text``: what expressions about DTensor give, or how they are refused, in a line."""
+"""``text``: what expressions of accepted tables give, or how they are refused, in a line."""
 
 from __future__ import annotations
 
