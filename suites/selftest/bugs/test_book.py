@@ -93,6 +93,7 @@ class PatternsTest(unittest.TestCase):
         written = "silently wrong: argument #: values"
         mixed = "got mixed torch.Tensor and DTensor, need to convert"
         expand = "Sharding propagation failed for aten.expand.default"
+        viewed = "Sharding propagation failed for aten.view.default"
         other = "is the object of nothing compiled, input # (a) in eager"
         values = "silently wrong: output #: values"
         table = [
@@ -139,6 +140,9 @@ class PatternsTest(unittest.TestCase):
             ("dtensor_backward_of_cat_of_nothing", f"dtensor: refused: RuntimeError: aten.add.Tensor {mixed} | {{0}}.mean(0); backward", False),  # noqa: E501
             ("dtensor_expand_of_sharded_row", f"dtensor: refused: RuntimeError: # {expand}(Spec(f#[#, #](RS(#))), [#, #]) | torch.nn.functional.mse_loss({{0}}, {{1}})", True),  # noqa: E501
             ("dtensor_expand_of_sharded_row", f"dtensor: refused: RuntimeError: # {expand}(Spec(f#[#, #](RR)), [#, #]) | torch.nn.functional.mse_loss({{0}}, {{1}})", False),  # noqa: E501
+            ("dtensor_flatten_of_strided_shard", f"dtensor: refused: RuntimeError: # {viewed}(Spec(f#[#, #](_S(#, #))), [-#]) | {{0}}.flatten(); torch.stack([{{0}}, {{1}}]); {{0}}.view(-1)", True),  # noqa: E501
+            ("dtensor_flatten_of_strided_shard", f"dtensor: refused: RuntimeError: # {viewed}(Spec(f#[#, #](S(#))), [-#]) | {{0}}.flatten(); {{0}}.view(-1)", False),  # noqa: E501
+            ("dtensor_flatten_of_strided_shard", f"dtensor: refused: RuntimeError: integer modulo by zero {viewed}(Spec(f#[#, #](_S(#, #))), [-#]) | {{0}}.flatten(); {{0}}.view(-1)", False),  # noqa: E501
             ("dtensor_squeeze_of_nothing", "dtensor: silently wrong: shape of v#.full_tensor() differs: (#, #) for (#, #) | redistribute; {0}.squeeze(0)", True),  # noqa: E501
             ("dtensor_squeeze_of_nothing", "dtensor: silently wrong: shape of v# differs: (#, #) for (#, #) | {0}.squeeze_()", False),  # noqa: E501
             ("compiled_view_of_shared_argument", f"views: {values} | a.mul_(2); t0 = b[0]; return t0 | y0, y0[1:] | dynamic=False", True),  # noqa: E501
