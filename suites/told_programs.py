@@ -7,6 +7,8 @@ import io
 import re
 import warnings
 from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -23,6 +25,8 @@ _WORDS = 500
 
 def told_by(program: str, names: Mapping[str, Any]) -> list[str]:
     """What the program gives ``tell``, its refusal and each of its warnings once, but not what it prints.
+
+    A warning that blames a line elsewhere than in the program says in which file.
 
     ``patched`` puts another value in the place of an attribute, until the program ends.
     """
@@ -45,9 +49,16 @@ def told_by(program: str, names: Mapping[str, Any]) -> list[str]:
         try:
             exec(program, {**names, "tell": tell, "noted": noted, "asked": asked, "patched": patched})
         except REFUSALS as error:
+            if isinstance(getattr(error, "obj", None), SimpleNamespace):
+                raise  # what the program's own object lacks is no refusal of torch's
             told.append(f"{type(error).__name__}: {error}")
-    told += dict.fromkeys(f"warns: {each.message}" for each in warned)
+    told += dict.fromkeys(f"warns{blamed(each)}: {each.message}" for each in warned)
     return [_lasting(" ".join(each.split()))[:_WORDS].rstrip() for each in told]
+
+
+def blamed(warning: warnings.WarningMessage) -> str:
+    """In which file a warning says that it was caused, where that is not the program itself."""
+    return "" if warning.filename == "<string>" else f" in {Path(warning.filename).name}"
 
 
 def _lasting(line: str) -> str:

@@ -23,7 +23,7 @@ from torch.distributed.fsdp._fully_shard import (
     _fully_shard,
 )
 from torch.distributed.tensor import DTensor, _api, _dispatch, _ops, _random, _sharding_prop, _shards_wrapper
-from torch.distributed.tensor._ops import _tensor_ops
+from torch.distributed.tensor._ops import _tensor_ops, single_dim_strategy
 from torch.distributed.tensor.parallel import loss, style
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
@@ -105,7 +105,7 @@ NAMES = {
         each.__name__.rpartition(".")[2]: each
         for each in (_fully_shard, _api, _dispatch, _random, _sharding_prop, _shards_wrapper, _tensor_ops)
     },
-    **{each.__name__.rpartition(".")[2]: each for each in (loss, style, opaque_object, device_mesh, mock)},
+    **{each.__name__.rpartition(".")[2]: each for each in (loss, style, opaque_object, device_mesh, mock, single_dim_strategy)},
     **{each.__name__: each for each in (numbers, sharded, hinted, called, into, lies, fully_shard, dims)},
     **{each.__name__: each for each in (CPUOffloadPolicy, MixedPrecisionPolicy)},
     "autogen": getattr(_ops, "autogen", None),  # since torch 2.13
