@@ -300,4 +300,15 @@ EQUIVALENT: dict[str, str] = {
     "state.emit(f'unwrapped_args.append({_safe_attr_access(var, attr)})')": (
         "all callers say one step, which is what it is without"
     ),
+    "torch/distributed/fsdp/_init_utils.py _get_ignored_params: ignored_parameters => "
+    "reversed(list(ignored_parameters))": "a set is made, in whatever order",
+    "torch/distributed/distributed_c10d.py _abort_process_group: _world.pg_map => _world.pg_names": (
+        "whatever registers a group enters it in both, and whatever ends one takes it out of both"
+    ),
+    "torch/_functorch/partitioners.py classify_nodes: enumerate(primal_inputs) => "
+    "reversed(list(enumerate(primal_inputs)))": (
+        "each caller asks whether a node is in the set, in whatever order"
+    ),
+    "torch/_functorch/_aot_autograd/graph_compile.py _partition_joint_graph_into_fw_bw: 'fwd_rng_state' => "
+    "'fwd_rng_state_'": "the partitioner, which alone makes such inputs, numbers them behind that line",
 }

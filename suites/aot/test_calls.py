@@ -39,7 +39,6 @@ from suites.aot import (
 from suites.aot.decisions import kind
 from suites.aot.table_case import TableCase
 from suites.aot.wrappers import REFUSALS, text
-from suites.told_programs import blamed
 
 _PASSING = re.compile(r" at 0x[0-9a-f]+|<locals>\.")
 _REFUSED = (*REFUSALS, KeyError, StopIteration, called_graphs.autograd_cache.BypassAOTAutogradCache)
@@ -78,7 +77,7 @@ def answer(expression):
             lines = described(eval(expression, dict(_NAMES))).splitlines() or [""]
         except _REFUSED as error:
             lines = [f"{type(error).__name__}: {' '.join(str(error).split())[:400]}".rstrip()]
-    lines += [f"warns{blamed(each)}: {str(each.message).splitlines()[0][:80].rstrip()}" for each in warned]
+    lines += [f"warns: {str(each.message).splitlines()[0][:80].rstrip()}" for each in warned]
     return [_PASSING.sub("", line) for line in lines]
 
 

@@ -23,6 +23,7 @@ from torch.distributed.algorithms.ddp_comm_hooks import (
     post_localSGD_hook,
     powerSGD_hook,
 )
+from torch.distributed.algorithms.model_averaging import averagers
 from torch.distributed.device_mesh import DeviceMesh
 from torch.nn.modules._functions import SyncBatchNorm
 from torch.nn.parallel import DistributedDataParallel as DDP
@@ -188,6 +189,7 @@ NAMES = {
     **{each.__name__.rpartition(".")[2]: each for each in (powerSGD_hook, pickle)},
     **{each.__name__: each for each in (numbers, Unit, Two, ranks, called, grads, fields, annotated, Bucket)},
     **{each.__name__: each for each in (settings, unusual, replica, joinable, summing)},
+    "averagers": averagers,
     "batch_norm": SyncBatchNorm,
     "ddp": ddp,
     "DDP": DDP,

@@ -207,6 +207,7 @@ class GroupStatesTest(MultiProcessTestCase):
             "seen": self.registered,
             "seconds": lambda number: timedelta(seconds=number),
             "new": dist.new_group,
+            "mock": mock,
             "tagged": c10d._new_group_with_tag,
             "end": dist.destroy_process_group,
             "abort": c10d._abort_process_group,

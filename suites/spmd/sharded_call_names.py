@@ -105,7 +105,8 @@ NAMES = {
         each.__name__.rpartition(".")[2]: each
         for each in (_fully_shard, _api, _dispatch, _random, _sharding_prop, _shards_wrapper, _tensor_ops)
     },
-    **{each.__name__.rpartition(".")[2]: each for each in (loss, style, opaque_object, device_mesh, mock, single_dim_strategy)},
+    **{each.__name__.rpartition(".")[2]: each for each in (loss, style, opaque_object, device_mesh, mock)},
+    "single_dim_strategy": single_dim_strategy,
     **{each.__name__: each for each in (numbers, sharded, hinted, called, into, lies, fully_shard, dims)},
     **{each.__name__: each for each in (CPUOffloadPolicy, MixedPrecisionPolicy)},
     "autogen": getattr(_ops, "autogen", None),  # since torch 2.13

@@ -13,7 +13,7 @@ from unittest import mock
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import _sharding_prop
 from torch.distributed.tensor._dtensor_spec import DTensorSpec
-from torch.distributed.tensor._op_schema import OpSpec, OpStrategy
+from torch.distributed.tensor._op_schema import OpSchema, OpSpec, OpStrategy
 from torch.distributed.tensor.debug import _clear_sharding_prop_cache
 
 from suites.spmd.layouts import Operator, words
@@ -44,7 +44,7 @@ def weighed() -> Iterator[list[str]]:
 
     def selecting(strategy, schema=None):
         name = "a list" if schema is None else str(schema.op).removeprefix("aten.")
-        lines.append(f"{name}: {candidates(strategy)}")
+        lines.append(f"{name}: {candidates(strategy)}{_strange(strategy, schema)}")
         return select(strategy, schema)
 
     _clear_sharding_prop_cache()
@@ -56,6 +56,18 @@ def weighed() -> Iterator[list[str]]:
 def candidates(strategy: OpStrategy) -> str:
     """What an operator may take and give, and what it costs to get there, one by one."""
     return " ".join(map(_candidate, strategy.strategies))
+
+
+def _strange(strategy: OpStrategy, schema: OpSchema | None) -> str:
+    """Which inputs, by number, have another shape in a candidate than the argument that they stand for."""
+    given = () if schema is None else schema.args_spec
+    found = {
+        f" {number} is {tuple(spec.shape)}"
+        for candidate in strategy.strategies
+        for number, (spec, was) in enumerate(zip(candidate.input_specs or (), given, strict=False))
+        if spec is not None and spec.tensor_meta is not None and spec.shape != was.shape
+    }
+    return "".join(sorted(found))
 
 
 def _candidate(of: OpSpec) -> str:
