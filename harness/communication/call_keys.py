@@ -26,8 +26,8 @@ _PLAIN = frozenset({int, bool, str, timedelta, type(None)})
 def quick_key(operation: str) -> _Key:
     """A function that reads the arguments of a method no further than it needs to tell calls apart.
 
-    It returns a key, which two calls have in common only if they are of the same operation and are given the
-    same, and whether the caller gets a work handle that it has to wait for.
+    It returns a key, which two calls have in common only if their signatures are the same, and whether the
+    caller gets a work handle that it has to wait for. Of outputs no more is read than a signature tells.
     """
     other = _any_key(operation)
     if operation in _OF_ONE:
@@ -70,16 +70,15 @@ def _key_of_one(operation: str, other: _Key) -> _Key:
 
 
 def _key_of_pair(operation: str, other: _Key) -> _Key:
-    """The key of a call with one output and one input."""
+    """The key of a call with one output, which follows from the input, and one input."""
     reduces = operation in REDUCING
 
     def key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Hashable, ...], bool]:
         try:
-            output, given, options = args
+            _, given, options = args
             own_work = options.asyncOp
             number = number_in(options) if reduces else -1
-            told = (output.dtype, output.shape, type(output), given.dtype, given.shape, type(given))
-            return (operation, number, told), own_work
+            return (operation, number, given.dtype, given.shape, type(given)), own_work
         except (AttributeError, ValueError):
             return other(args, kwargs)
 
@@ -113,7 +112,10 @@ def _key_of_lists(operation: str, other: _Key) -> _Key:
             (one,), listed = (inputs, outputs) if gathers else (outputs, inputs)
             (many,) = listed or ((),)
             number = options.rootRank if rooted else number_in(options) if reduces else -1
-            each = [(tensor.dtype, tensor.shape, type(tensor)) for tensor in many]
+            if gathers:
+                each: list[Hashable] = [tensor.shape for tensor in many]
+            else:
+                each = [(tensor.dtype, tensor.shape, type(tensor)) for tensor in many]
             return (operation, number, one.dtype, one.shape, type(one), *each), own_work
         except (AttributeError, ValueError):
             return other(args, kwargs)

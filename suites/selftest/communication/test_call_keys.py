@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import unittest
 from datetime import timedelta
 from typing import Any
@@ -12,10 +13,14 @@ import torch.distributed as dist
 from torch import nn
 from torch._C import _distributed_c10d
 
+from harness.communication.arguments import of_method
 from harness.communication.call_keys import quick_key
+from harness.communication.signatures import call_text, signature_of
+from harness.communication_call import Signature
 from suites.selftest.communication.call_options import options
 
 c10d: Any = _distributed_c10d
+GROUP = Signature("?", "0", members=(4, 6), default=True)
 TWO, THREE = torch.ones(2), torch.ones(3)
 
 
@@ -39,7 +44,7 @@ class QuickKeyTest(unittest.TestCase):
         self.assertNotEqual(*(quick_key("send")(([TWO], 1, tag), {})[0] for tag in (0, 1)))
 
     def test_pairs(self) -> None:
-        """Of a call with an output and an input both count, and what it reduces with."""
+        """Of a call with an output and an input the input counts, and what it reduces with."""
         for operation, kind, fields in (
             ("all_gather_into_tensor", c10d.AllgatherOptions, {}),
             ("reduce_scatter_tensor", c10d.ReduceScatterOptions, {"reduceOp": dist.ReduceOp.SUM}),
@@ -48,12 +53,32 @@ class QuickKeyTest(unittest.TestCase):
             told = key((TWO, THREE, plain), {})
             self.assertEqual(told, key((torch.zeros(2), torch.zeros(3), plain), {}))
             self.assertFalse(told[1])
-            for other in ((THREE, THREE), (TWO, TWO), (TWO.int(), THREE), (TWO, nn.Parameter(THREE))):
-                self.assertNotEqual(told[0], key((*other, plain), {})[0])
+            for other in (TWO, THREE.int(), THREE[None], nn.Parameter(THREE)):
+                self.assertNotEqual(told[0], key((TWO, other, plain), {})[0])
             self.assertNotEqual(told[0], key(([TWO], [THREE], plain), {})[0])
             self.assertTrue(key((TWO, THREE, options(kind, asyncOp=True, **fields)), {})[1])
         largest = options(kind, reduceOp=dist.ReduceOp.MAX, asyncOp=False)
         self.assertNotEqual(told[0], key((TWO, THREE, largest), {})[0])
+
+    def test_outputs(self) -> None:
+        """Outputs of which a signature tells nothing are not in the key; those that it tells apart are."""
+        gathers, scatters = c10d.AllgatherOptions, c10d.ReduceScatterOptions
+        lists = [[[each, TWO]] for each in (TWO, TWO.int(), THREE)]
+        rows: tuple[tuple[str, Any, list[Any], Any], ...] = (
+            ("all_gather_into_tensor", gathers, [TWO, TWO.int(), THREE], TWO),
+            ("reduce_scatter_tensor", scatters, [TWO, TWO.int(), THREE], TWO),
+            ("all_gather", gathers, lists, [TWO]),
+            ("gather", c10d.GatherOptions, lists, [TWO]),
+        )
+        for operation, kind, outputs, given in rows:
+            calls = [(output, given, options(kind, asyncOp=False)) for output in outputs]
+            keys = [quick_key(operation)(call, {})[0] for call in calls]
+            told = [
+                signature_of(json.loads(call_text(operation, of_method(operation, "", call, {}))), GROUP)
+                for call in calls
+            ]
+            with self.subTest(operation):
+                self.assertEqual([keys.index(each) for each in keys], [told.index(each) for each in told])
 
     def test_roots(self) -> None:
         """The root counts where there is one, and the operation where it reduces to one."""
