@@ -78,7 +78,7 @@ def _key_of_pair(operation: str, other: _Key) -> _Key:
             _, given, options = args
             own_work = options.asyncOp
             number = number_in(options) if reduces else -1
-            return (operation, number, given.dtype, given.shape, type(given)), own_work
+            return (operation, number, (given.dtype, given.shape, type(given))), own_work
         except (AttributeError, ValueError):
             return other(args, kwargs)
 

@@ -14,7 +14,8 @@ from typing import Any
 _NAMES = dict(enumerate(("SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR", "PREMUL_SUM")))
 # Operations of which torch cannot make an object without more than their number.
 _WITH_FACTOR = frozenset({"PREMUL_SUM"})
-_OPTIONS = ("AllreduceOptions", "AllreduceCoalescedOptions", "ReduceOptions", "ReduceScatterOptions")
+# The classes of options that have one, of which older versions of torch lack some.
+OPTIONS = ("AllreduceOptions", "AllreduceCoalescedOptions", "ReduceOptions", "ReduceScatterOptions")
 
 
 class _Last:
@@ -46,7 +47,7 @@ def tap_options(distributed: Any) -> None:
         for name, kind in distributed.ReduceOp.RedOpType.__members__.items()
         if name not in _WITH_FACTOR
     }
-    for name in _OPTIONS:
+    for name in OPTIONS:
         options = getattr(sys.modules["torch._C._distributed_c10d"], name, None)
         if options is not None:
             options.reduceOp = _remembering(options.reduceOp, made)

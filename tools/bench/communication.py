@@ -1,34 +1,34 @@
 """Measures the price of the communication checker: a call, at world size 1, and a run of tests.
 
-    python tools/bench/communication.py                 a minute on two cores
+    python tools/bench/communication.py                 half a minute on two cores
     python tools/bench/communication.py --only all_reduce --rounds 9
     python tools/bench/communication.py --tests c10d.test_work_handles --rounds 5
 
 Without recording, by a recorder that only counts calls (``tools/bench/recorders.py``), and by the checker, in
-turns. A call is in microseconds of processor time of one process: the least of some turns, since load only
-adds, and the median of new processes, since two of a kind differ by microseconds in where their memory is. A
-run of tests is in seconds of all processes of ``run_tests.py --jobs 1``, the least of all rounds. Compare
-differences, not the numbers of two runs.
+turns. A call is in microseconds of processor time: the least of many turns in one process, since load only
+adds, and the median of new processes. All three ways have their turns in the same process, since two that do
+the same differ by microseconds in where their memory is. A run of tests is in seconds of all processes of
+``run_tests.py --jobs 1``, the least of all rounds. Compare differences, not the numbers of two runs.
 """
 
 from __future__ import annotations
 
 import argparse
+import mmap
 import os
-import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 if __package__ in (None, ""):  # started by its path: the tree is not on sys.path then
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tools.bench.recorders import CHECKER, COUNTING, RECORDERS, WITHOUT, environment, use
+from tools.bench.recorders import CHECKER, COUNTING, RECORDERS, WITHOUT, Replacements, counting, environment
 from tools.simple_table import Table, as_rst
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,16 +36,16 @@ OPERATIONS = (
     *("all_reduce", "all_reduce, asynchronous", "all_gather", "all_gather_into_tensor"),
     *("reduce_scatter_tensor", "all_to_all_single", "broadcast", "barrier"),
 )
-ROUNDS, CALLS = 5, 1000
-# How often a process is asked for each operation.
-TURNS = 5
+ROUNDS, CALLS = 7, 200
+# How often each recorder has its turn, for each operation, in a process.
+TURNS = 20
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the tool, or one of its processes; returns 0."""
     options = _parser().parse_args(argv)
-    if options.process is not None:
-        serve(options.process, calls=options.calls)
+    if options.process:
+        serve(calls=options.calls)
         return 0
     if options.tests:
         print(as_rst(tests_table(tests_measured(options.tests, options.rounds))))
@@ -63,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--rounds", type=int, default=ROUNDS, help=f"how often all is started anew (default: {ROUNDS})")
     add("--calls", type=int, default=CALLS, help=f"calls a turn (default: {CALLS})")
     add("--tests", action="append", metavar="NAME", help="measure a run of these tests; repeatable")
-    add("--process", choices=RECORDERS, help=argparse.SUPPRESS)
+    add("--process", action="store_true", help=argparse.SUPPRESS)
     return parser
 
 
@@ -71,31 +71,24 @@ def measured(operations: Sequence[str], rounds: int, calls: int) -> dict[str, di
     """Microseconds a call by operation and by process, a number for each round."""
     found: dict[str, dict[str, list[float]]] = {name: {mode: [] for mode in RECORDERS} for name in operations}
     for _ in range(rounds):
-        with ExitStack() as stack:
-            processes = {mode: stack.enter_context(_started(mode, calls)) for mode in RECORDERS}
+        with _started(calls) as process:
             for name in operations:
-                turns = [{mode: _asked(each, name) for mode, each in processes.items()} for _ in range(TURNS)]
-                for mode in RECORDERS:
-                    found[name][mode].append(min(turn[mode] for turn in turns))
-            for process in processes.values():
-                process.communicate()
+                for mode, microseconds in zip(RECORDERS, _asked(process, name), strict=True):
+                    found[name][mode].append(microseconds)
+            process.communicate()
     return found
 
 
-def _started(mode: str, calls: int) -> subprocess.Popen[str]:
-    command = [*_NOT_RANDOM, sys.executable, __file__, "--process", mode, "--calls", str(calls)]
-    environ = {**os.environ, "PYTHONHASHSEED": "0"}
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ)
+def _started(calls: int) -> subprocess.Popen[str]:
+    command = [sys.executable, __file__, "--process", "--calls", str(calls)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
-# What starts a program with its memory at the same addresses each time, where that is there.
-_NOT_RANDOM = ("setarch", "-R") if shutil.which("setarch") else ()
-
-
-def _asked(process: subprocess.Popen[str], operation: str) -> float:
+def _asked(process: subprocess.Popen[str], operation: str) -> list[float]:
+    """Microseconds a call of the operation, by recorder."""
     assert process.stdin is not None and process.stdout is not None
     print(operation, file=process.stdin, flush=True)
-    return float(process.stdout.readline())
+    return [*map(float, process.stdout.readline().split())]
 
 
 def table(found: Mapping[str, Mapping[str, Sequence[float]]]) -> Table:
@@ -143,10 +136,8 @@ def tests_table(found: Mapping[str, Sequence[float]]) -> Table:
 # -- in one of the processes
 
 
-def serve(recorder: str, *, calls: int) -> None:
-    """Measures the operation of each line of the standard input, and prints microseconds a call."""
-    import mmap
-    import time
+def serve(*, calls: int) -> None:
+    """Measures the operation of each line of the standard input; prints microseconds a call, by recorder."""
     import warnings
 
     import torch
@@ -157,18 +148,26 @@ def serve(recorder: str, *, calls: int) -> None:
 
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    if recorder != WITHOUT:
-        use(recorder)
-        taps.install(CallLog(mmap.mmap(-1, LOG_BYTES)))
+    checks = Replacements(lambda: taps.install(CallLog(mmap.mmap(-1, LOG_BYTES))))
+    counts = Replacements(counting)
+    ways = {WITHOUT: Replacements(lambda: None), COUNTING: counts, CHECKER: checks}
     dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     bodies = _bodies()
     for line in sys.stdin:
         body = bodies[line.strip()]
-        body()
+        turns = [[_turn(body, ways[name], calls) for name in RECORDERS] for _ in range(TURNS)]
+        print(*map(min, zip(*turns, strict=True)), flush=True)
+
+
+def _turn(body: Callable[[], Any], way: Replacements, calls: int) -> float:
+    """Microseconds of processor time a call, with the recorder that ``way`` puts in place."""
+    with way.in_place():
+        for _ in range(max(calls // 2, 1)):  # until the interpreter has settled on what it finds now
+            body()
         started = time.process_time()
         for _ in range(calls):
             body()
-        print((time.process_time() - started) / calls * 1e6, flush=True)
+        return (time.process_time() - started) / calls * 1e6
 
 
 def _bodies() -> dict[str, Callable[[], Any]]:

@@ -12,7 +12,8 @@ import mmap
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from struct import Struct
 from typing import Any
@@ -21,6 +22,7 @@ from harness import rank_merging
 from harness.communication import taps, warm_up
 from harness.communication.arguments import METHODS
 from harness.communication.group_shutdown import awaiting, noting
+from harness.communication.reduce_operations import OPTIONS
 from harness.communication.tap_state import Taps
 from harness.compiler_state import uncompiled
 
@@ -50,6 +52,46 @@ def use(name: str) -> None:
         (rank_merging, "with_communication", lambda outcome, *_: outcome),
     ):
         setattr(module, attribute, value)
+
+
+def counting() -> None:
+    """Wraps torch's functions in this process for the recorder that counts."""
+    _Others(counts=True).install(None)
+
+
+class Replacements:
+    """What a recorder puts in place of functions of torch's, so that several take turns in one process."""
+
+    def __init__(self, install: Callable[[], object]) -> None:
+        """Finds out what ``install`` replaces, and takes that out again."""
+        before = {owner: dict(vars(owner)) for owner in _owners()}
+        install()
+        self._found = [
+            (owner, name, value, before[owner][name])
+            for owner in before
+            for name, value in vars(owner).items()
+            if name in before[owner] and value is not before[owner][name]
+        ]
+        self._put(before=True)
+
+    @contextmanager
+    def in_place(self) -> Iterator[None]:
+        """A region in which the recorder is used."""
+        self._put(before=False)
+        try:
+            yield
+        finally:
+            self._put(before=True)
+
+    def _put(self, *, before: bool) -> None:
+        for owner, name, value, original in self._found:
+            setattr(owner, name, original if before else value)
+
+
+def _owners() -> Sequence[type]:
+    """The classes of torch's of which calls of collectives use methods, and what these are given."""
+    cpp: Any = sys.modules["torch._C._distributed_c10d"]
+    return (cpp.ProcessGroup, cpp.Work, *(getattr(cpp, name) for name in OPTIONS if hasattr(cpp, name)))
 
 
 def environment(name: str, directory: Path, root: Path) -> Mapping[str, str]:

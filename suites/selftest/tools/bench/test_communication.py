@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import sys
 import unittest
+from contextlib import redirect_stdout
 from unittest import mock
 
 from suites.selftest.forked_case import ForkedCase
 from tools.bench import communication
-from tools.bench.communication import OPERATIONS
+from tools.bench.communication import OPERATIONS, TURNS
 from tools.bench.recorders import RECORDERS
 
 
@@ -44,30 +47,25 @@ class CommunicationBench(ForkedCase):
             self.assertTrue(all(number > 0 for numbers in by_mode.values() for number in numbers))
 
     def test_least(self) -> None:
-        """Processes are asked in turns, and started anew in each round."""
-        told = {mode: iter([5.0, 3.0, *[4.0 + at] * 3] * 2) for at, mode in enumerate(RECORDERS)}
-        started = mock.patch.object(communication, "_started", side_effect=lambda mode, calls: _Process(mode))
-        asked = mock.patch.object(communication, "_asked", side_effect=lambda each, _: next(told[each.mode]))
+        """Each recorder has its turns in between those of the others, and the least of them counts."""
+        times = iter(time for turn in range(TURNS) for time in (5.0 - turn % 3, 7.0 - turn % 2, 9.0))
+        turns = mock.patch.object(communication, "_turn", side_effect=lambda *_: next(times))
+        asked = mock.patch.object(sys, "stdin", io.StringIO("barrier\nall_reduce\n"))
+        with turns, asked, redirect_stdout(io.StringIO()) as said, self.assertRaises(StopIteration):
+            communication.serve(calls=3)
+        self.assertEqual(said.getvalue(), "3.0 6.0 9.0\n")
+
+    def test_processes(self) -> None:
+        """Each round has a new process."""
+        process = mock.MagicMock()
+        started = mock.patch.object(communication, "_started", return_value=process)
+        asked = mock.patch.object(communication, "_asked", side_effect=[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
         with started as processes, asked:
             found = communication.measured(["barrier"], rounds=2, calls=3)
-        self.assertEqual(found, {"barrier": {mode: [3.0, 3.0] for mode in RECORDERS}})
-        self.assertEqual(processes.call_count, 2 * len(RECORDERS))
-
-
-class _Process:
-    """Stands in for a process that measures."""
-
-    def __init__(self, mode: str) -> None:
-        self.mode = mode
-
-    def __enter__(self) -> _Process:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def communicate(self) -> None:
-        """Ends at once."""
+        self.assertEqual(
+            found, {"barrier": {"without": [1.0, 4.0], "counting": [2.0, 5.0], "checker": [3.0, 6.0]}}
+        )
+        self.assertEqual(processes.call_count, 2)
 
 
 if __name__ == "__main__":
