@@ -107,13 +107,14 @@ class Call:
 
     ``sequence`` counts what the group's backend was asked for, from 1: calls with the same sequence belong
     together. ``number`` counts the user's calls, of which one (``all_gather_object``) may be several of the
-    backend's. ``place`` is the user's line. Times are seconds on the monotonic clock, which all processes of
-    a machine share: ``waiting_s`` is when the rank began to wait for it, None where it has not; ``ended_s``
-    is None where it has not ended. ``threads`` is how many Python threads the rank had. ``own_work``: the
-    caller got a work handle that it has to wait for. ``unseen``: it was started in C++, where its end is not
-    seen. ``bounded``: the rank waits for it no longer than a timeout of the wait's own. ``raised``:
-    it ended by an exception, and with ``refused`` before it communicated. ``by_library``: not the user's code
-    made the call, but a library that it called.
+    backend's; where workers of RPC meet, it is how often the rank has joined. ``place`` is the user's line.
+    Times are seconds on the monotonic clock, which all processes of a machine share: ``waiting_s`` is when
+    the rank began to wait for it, None where it has not; ``ended_s`` is None where it has not ended.
+    ``threads`` is how many Python threads the rank had. ``own_work``: the caller got a work handle that it
+    has to wait for. ``unseen``: it was started in C++, where its end is not seen. ``bounded``: the rank waits
+    for it no longer than a timeout of the wait's own. ``raised``: it ended by an exception, and with
+    ``refused`` before it communicated. ``by_library``: not the user's code made the call, but a library that
+    it called.
     """
 
     signature: Signature

@@ -7,6 +7,7 @@ import functools
 from harness.communication.call_log import CallLog
 from harness.communication.known_groups import KnownGroups
 from harness.communication.python_threads import count as python_threads
+from harness.communication.rpc_workers import JOINING
 from harness.communication.user_lines import Places
 from harness.communication_call import Kind, Signature
 
@@ -19,11 +20,16 @@ class OtherCalls:
         self._places = Places(log)
         self._known = known
         self._layouts: dict[tuple[str, tuple[int, ...]], int] = {}  # placements given on meshes, by members
+        self._joined = 0  # how often the rank has become a worker of RPC in this test
 
     def forget_groups(self) -> None:
         """Forgets all groups and meshes, because there will be new ones."""
         self._known.forget()
         self._layouts.clear()
+
+    def forget_calls(self) -> None:
+        """Forgets the calls of the test before."""
+        self._joined = 0
 
     def lays_out(
         self, operation: str, members: tuple[int, ...], placements: str, *, by_line: bool = False
@@ -71,17 +77,20 @@ class OtherCalls:
         return token
 
     def meets_workers(self, operation: str, worker: str, workers: int, timeout_s: float | None) -> int:
-        """Records that the rank, which is a worker of RPC, joins or leaves: with so many, or, if 0, alone."""
+        """Records that the rank, which is a worker of RPC, joins or leaves: with so many, or, if 0, alone.
+
+        The call's number is the times that the rank has joined, this one included.
+        """
         made = Signature(operation, kind=Kind.WORKERS, key=worker, timeout_s=timeout_s, workers=workers)
-        return self._begins(made, waits=workers > 0)
+        return self._begins(made, waits=workers > 0, number=self._joined + (operation == JOINING))
 
     def asks_worker(self, operation: str, worker: str, *, waits: bool) -> int:
         """Records that the rank asks a worker of RPC, and ``waits`` for the answer."""
         return self._begins(Signature(operation, kind=Kind.ANSWER, key=worker), waits=waits)
 
-    def _begins(self, signature: Signature, *, waits: bool) -> int:
+    def _begins(self, signature: Signature, *, waits: bool, number: int = 1) -> int:
         place = self._places.find(3)
-        return self._log.begin(self._log.text(signature), place, 1, 1, python_threads(), waits=waits)
+        return self._log.begin(self._log.text(signature), place, 1, number, python_threads(), waits=waits)
 
     def cpp_begins(self, name: str) -> int:
         """Records that a function begins that waits in C++ for the calls it starts: a backward pass, say."""
@@ -89,6 +98,7 @@ class OtherCalls:
 
     def has_agent(self, joining: int) -> None:
         """Notes for the rest of the test that the rank's agent of RPC is up; -1: that it is not, any more."""
+        self._joined += joining >= 0
         self._log.keep(joining)
 
     def ended(self, token: int, *, raised: bool = False) -> None:

@@ -57,6 +57,7 @@ class Recorder(OtherCalls):
 
     def forget_calls(self) -> None:
         """Forgets the calls of the test before; the groups stay."""
+        super().forget_calls()
         self._open.clear()
         self.not_waited.clear()
         self.futures.clear()

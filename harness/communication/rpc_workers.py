@@ -31,25 +31,24 @@ class AbsentWorkers:
     count: int = 0
 
 
-def absent_workers(calls: CallsByRank, rank: int, waiting: Call) -> AbsentWorkers:
+def absent_workers(calls: CallsByRank, waiting: Call) -> AbsentWorkers:
     """For whom a rank waits in a call that all workers have to make, each as often as the others.
 
-    Of no ranks where the workers that have not come are none.
+    Of no ranks where the workers that have not come are none. It goes by the calls' numbers, since a log may
+    have dropped some of them.
     """
-    s = waiting.signature
-    made = {each: _of(mine, s.operation) for each, mine in calls.items()}
-    nth = next(place for place, each in enumerate(made[rank]) if each is waiting)
-    come = {each for each, mine in made.items() if len(mine) > nth}
-    if len(come) >= s.workers:
+    workers, stage = waiting.signature.workers, _stage(waiting)
+    come = {each for each, mine in calls.items() if any(_stage(c) >= stage for c in _meetings(mine))}
+    if len(come) >= workers:
         return AbsentWorkers()
     joined = [each for each, mine in calls.items() if _of(mine, JOINING)]
-    members = joined if len(joined) == s.workers else calls
-    return AbsentWorkers(tuple(each for each in members if each not in come), s.workers - len(come))
+    members = joined if len(joined) == workers else calls
+    return AbsentWorkers(tuple(each for each in members if each not in come), workers - len(come))
 
 
 def agent_is_up(mine: Sequence[Call]) -> bool:
     """Whether a rank has joined and not left: its agent's threads may do what any worker asks of them."""
-    over = [c.signature.operation for c in mine if c.kind is Kind.WORKERS and c.ended_s is not None]
+    over = [c.signature.operation for c in _meetings(mine) if c.ended_s is not None]
     return over[-1:] == [JOINING]
 
 
@@ -61,5 +60,14 @@ def may_be_answered(calls: CallsByRank, waiting: Sequence[Call], never: Collecti
     return rank_of(calls, first.signature.key) not in never
 
 
+def _stage(meeting: Call) -> tuple[int, bool]:
+    """How far a worker is that has begun this call: the times it has joined, and whether it leaves again."""
+    return meeting.number, meeting.signature.operation == LEAVING
+
+
 def _of(mine: Sequence[Call], operation: str) -> list[Call]:
-    return [c for c in mine if c.kind is Kind.WORKERS and c.signature.operation == operation]
+    return [c for c in _meetings(mine) if c.signature.operation == operation]
+
+
+def _meetings(mine: Sequence[Call]) -> list[Call]:
+    return [c for c in mine if c.kind is Kind.WORKERS]

@@ -197,7 +197,7 @@ def _need(graph: _Graph, view: RankView, call: Call) -> _Need:
     if s.kind in (Kind.SEND, Kind.RECEIVE):
         return _message_need(graph, view, call)
     if s.kind is Kind.WORKERS:
-        absent = absent_workers(graph.calls, view.rank, call)
+        absent = absent_workers(graph.calls, call)
         surplus = len(absent.ranks) - absent.count
         helped = graph.helped or (surplus < 0 and not graph.over)  # by workers that are no ranks
         return _Need(absent.ranks, everyone=surplus == 0, free=helped or not absent.ranks)

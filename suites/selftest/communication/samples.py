@@ -77,13 +77,13 @@ def joins(worker: str, workers: int = 4, **fields: Any) -> Call:
     return meets("init_rpc", worker, workers, **fields)
 
 
-def leaves(worker: str, workers: int = 4, **fields: Any) -> Call:
+def leaves(worker: str, workers: int = 4, at: float = 8.0, **fields: Any) -> Call:
     """The shutdown of RPC, for which all workers wait."""
-    return meets("rpc.shutdown", worker, workers, number=9, **fields)
+    return meets("rpc.shutdown", worker, workers, at=at, **fields)
 
 
 def meets(operation: str, worker: str, workers: int, **fields: Any) -> Call:
-    """What all workers of RPC do together."""
+    """What all workers of RPC do together; ``number``: how often they have joined."""
     return call(operation, kind=Kind.WORKERS, key=worker, workers=workers, group="", members=(), **fields)
 
 

@@ -51,6 +51,21 @@ class OtherCallsTest(unittest.TestCase):
         ]
         self.assertEqual(found, expected)
 
+    def test_numbers_of_workers_calls(self) -> None:
+        """They say how often the rank has joined in this test; a joining that fails is none."""
+        self.others.ended(self.meet("init_rpc"), raised=True)
+        for _ in range(2):
+            self.others.has_agent(self.meet("init_rpc"))
+            self.meet("rpc.shutdown")
+            self.others.has_agent(-1)
+        self.others.forget_calls()
+        self.meet("init_rpc")
+        self.assertEqual([c.number for c in self.calls()], [1, 1, 1, 2, 2, 1])
+
+    def meet(self, operation: str) -> int:
+        """Begins what all workers do together."""
+        return self.others.meets_workers(operation, "w0", 2, None)
+
     def test_layouts(self) -> None:
         """Placements are numbered by mesh."""
         for members in ((0, 1), (0, 1), (0, 2)):

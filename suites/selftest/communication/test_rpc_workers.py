@@ -27,28 +27,33 @@ class RpcWorkersTest(unittest.TestCase):
 
     def test_absent_workers(self) -> None:
         """Each row: what the ranks have done besides joining, and for whom rank 0 waits in its last call."""
-        end, again = leaves("w0"), leaves("w0", at=1.0)
-        left = leaves("x", state="ended")
+        end, again = leaves("w0"), leaves("w0", number=2)
+        left, joined = leaves("x", state="ended"), joins("x", number=2, state="ended")
         table = {
             "nobody else has come": ([[end], [], [asks("w0")], []], AbsentWorkers((1, 2, 3), 3)),
             "one has not": ([[end], [left], [end], []], AbsentWorkers((3,), 1)),
             "all have come": ([[end], [left], [end], [end]], AbsentWorkers()),
             "the second time": ([[left, again], [left], [left], [left, again]], AbsentWorkers((1, 2), 2)),
+            "a log has dropped the first time": (
+                [[left, again], [again], [left, joined], [joined, again]],
+                AbsentWorkers((2,), 1),
+            ),
+            "who joins again has left": ([[end], [joined], [left], [joined]], AbsentWorkers()),
         }
         for name, (more, expected) in table.items():
             with self.subTest(name):
                 calls = {rank: [*JOINED[rank], *mine] for rank, mine in enumerate(more)}
-                self.assertEqual(absent_workers(calls, 0, calls[0][-1]), expected)
+                self.assertEqual(absent_workers(calls, calls[0][-1]), expected)
 
     def test_other_members(self) -> None:
         """Ranks that have not joined are no workers where enough have; others may be workers too."""
         two = leaves("w0", workers=2)
         calls = {0: [*JOINED[0], two], 1: JOINED[1], 2: [], 3: []}
-        self.assertEqual(absent_workers(calls, 0, two), AbsentWorkers((1,), 1))
+        self.assertEqual(absent_workers(calls, two), AbsentWorkers((1,), 1))
         few, many = joins("w0", workers=2), joins("w0", workers=9)
-        self.assertEqual(absent_workers({0: [few], 1: [], 2: []}, 0, few), AbsentWorkers((1, 2), 1))
+        self.assertEqual(absent_workers({0: [few], 1: [], 2: []}, few), AbsentWorkers((1, 2), 1))
         beside = {0: [many], 1: [], 2: [joins("w2", workers=9)]}
-        self.assertEqual(absent_workers(beside, 0, many), AbsentWorkers((1,), 7))
+        self.assertEqual(absent_workers(beside, many), AbsentWorkers((1,), 7))
 
     def test_agent_is_up(self) -> None:
         """From the end of the joining to that of the shutdown."""
