@@ -73,12 +73,12 @@ def found(program: Callable[..., Any], *inputs: Any, **options: Any) -> str:
     return f"{recorded(record)}\ntangents: {tangents}"
 
 
-def _tracing(outs: Sequence[Any]) -> Callable[..., Any]:
+def tracing(outs: Sequence[Any]) -> Callable[..., Any]:
     descs = [PlainAOTOutput(number) for number in range(len(outs))]
     return lambda *args: ([of(*args) if callable(of) else of for of in outs], descs)
 
 
-def _said(values: Sequence[Any], inputs: Sequence[Any]) -> str:
+def said(values: Sequence[Any], inputs: Sequence[Any]) -> str:
     words = [
         f"input {next(number for number, of in enumerate(inputs) if of is each)}"
         if any(of is each for of in inputs)
@@ -92,10 +92,10 @@ def outputs_with_inputs(outs: Sequence[Any], inputs: Sequence[Any], **fields: An
     """What a function gives whose written inputs are outputs, too."""
     descs = [PlainAOTInput(number) for number in range(len(inputs))]
     function = graph_capture_wrappers.fn_input_mutations_to_outputs(
-        _tracing(outs), descs, metadata(**fields), True
+        tracing(outs), descs, metadata(**fields), True
     )
     values, found_descs = function(*inputs)
-    return f"{_said(values, inputs)} | {' '.join(each.expr() for each in found_descs)}"
+    return f"{said(values, inputs)} | {' '.join(each.expr() for each in found_descs)}"
 
 
 def prepared(outs: Sequence[Any], inputs: Sequence[Any], **fields: Any) -> str:
@@ -103,10 +103,10 @@ def prepared(outs: Sequence[Any], inputs: Sequence[Any], **fields: Any) -> str:
     descs = [PlainAOTInput(number) for number in range(len(inputs))]
     config = aot_config(disable_functionalization=fields.pop("plain", True))
     function = graph_capture_wrappers.fn_prepped_for_autograd(
-        _tracing(outs), descs, metadata(**fields), config
+        tracing(outs), descs, metadata(**fields), config
     )
     (values, wanted), (found_descs, _) = function(*inputs)
-    return f"{_said(values, inputs)} | {wanted} | {' '.join(each.expr() for each in found_descs)}"
+    return f"{said(values, inputs)} | {wanted} | {' '.join(each.expr() for each in found_descs)}"
 
 
 def differentiated(

@@ -127,6 +127,7 @@ STEPS = (
             "[lambda x, y: x * y], [True], [ramp(2).requires_grad_(), 3], []",
             "[lambda x, y: x * y], [], [ramp(2).requires_grad_(), 3], []",
             "[lambda x, y: x * 2], [True], [ramp(2).requires_grad_(), ramp(3).requires_grad_()], [ramp(2)]",
+            "[lambda x, y: x, lambda x, y: x], [True] * 2, [ramp(2).requires_grad_(), 3], [ramp(2), ramp(2)]",
         )
     ),
     *(
@@ -230,4 +231,34 @@ STEPS = (
         )
     ),
     *(f"replayed(ramp(6), ramp(6).view(2, 3){more})" for more in ("", ", (3, 2)")),
+)
+#: Captures, what a backward says of another tangent, pieces of DDPOptimizer, and numbers that change.
+STAGES = (
+    *(
+        f"[str(runtime_wrappers.AOTDispatchAutograd._raise_tangent_metadata_error({expected}, 'a', {found},"
+        " 'b', ramp(2), 3, tangent(1), '4/5', 'a line')).splitlines()[3:6]]"
+        for expected in ("None", "torch.Tensor", "TwoTensor")
+        for found in ("torch.Tensor", "Odd")
+    ),
+    *(
+        f"capture_mode({settings})"
+        for settings in (
+            "",
+            "is_export=True",
+            "pre_dispatch=True",
+            "pre_dispatch=True, is_export=True",
+            "disable_functionalization=True",
+        )
+    ),
+    *(
+        "functionalized([lambda x, y: x.mul_(2), lambda x, y: x * y], [ramp(2), ramp(2)], output_info=["
+        f"output_info('is_input', base_idx={base}), output_info()], input_info=["
+        f"input_info(mutates_data=True{keeps}), input_info()])"
+        for base in (0, 1, None)
+        for keeps in (", keep_input_mutations=True", "")
+    ),
+    "piece(False)",
+    "piece(True)",
+    "of_floats(lambda x, number: (x * number).sin(), 2.0, 3.0, 4.0)",
+    "of_floats(lambda x, number: x.sin() * (number + 1), 2.0, 3.0)",
 )

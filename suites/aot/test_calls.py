@@ -28,6 +28,7 @@ from suites.aot import (
     called_graphs,
     called_joints,
     called_programs,
+    called_stages,
     called_wrappers,
     capture_call_expressions,
     graph_call_expressions,
@@ -65,6 +66,7 @@ _NAMES = {
     **called_graphs.NAMES,
     **called_joints.NAMES,
     **called_programs.NAMES,
+    **called_stages.NAMES,
     **called_wrappers.NAMES,
 }
 
@@ -132,6 +134,9 @@ class CallsTest(TableCase):
 
     def test_steps_around_graphs(self):
         self.check_all(program_call_expressions.STEPS)
+
+    def test_stages_of_compilations(self):
+        self.check_all(program_call_expressions.STAGES)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,112 @@
+"""What expressions about stages of a compilation use: captures, pieces of DDPOptimizer, and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from functorch.compile import make_boxed_func
+from torch import Tensor, fx, nn
+from torch._dynamo.backends.common import aot_autograd
+from torch._dynamo.backends.distributed import SubmodCompiler
+from torch._functorch import partitioners
+from torch._functorch._aot_autograd import graph_capture, graph_capture_wrappers
+from torch._functorch._aot_autograd.descriptors import PlainAOTInput
+from torch._subclasses.functional_tensor import FunctionalTensorMode
+from torch.utils._python_dispatch import _detect_infra_mode
+
+from suites.aot.base import ramp
+from suites.aot.called import FAKE, aten, fake, graph, metadata, unary
+from suites.aot.called_joints import shown
+from suites.aot.called_programs import said, tracing
+from suites.aot.called_wrappers import aot_config
+from suites.aot.decisions import kind
+
+
+def capture_mode(**settings: Any) -> str:
+    """The mode in which a function is captured by these settings, with what it was made for."""
+    modes: list[Any] = []
+
+    def function(x: Tensor) -> list[Tensor]:
+        modes.append(_detect_infra_mode(torch._C._TorchDispatchModeKey.FUNCTIONAL))
+        return [x.sin()]
+
+    graph_capture._create_graph(function, [ramp(2)], aot_config=aot_config(**settings))
+    [mode] = modes
+    if mode is None:
+        return "none"
+    return f"pre_dispatch={mode.pre_dispatch} export={mode.export} tokens={mode._allow_token_discovery}"
+
+
+def functionalized(outs: Sequence[Any], inputs: Sequence[Any], **fields: Any) -> str:
+    """What a function gives whose writes to inputs are in its graph, and what they leave there."""
+    function, args, _ = graph_capture_wrappers.create_functionalized_fn(
+        tracing(outs),
+        inputs,
+        [PlainAOTInput(number) for number in range(len(inputs))],
+        meta=metadata(**fields),
+        aot_config=aot_config(keep_inference_input_mutations=True),
+        trace_joint=False,
+    )
+    with FunctionalTensorMode():
+        values, _ = function(*args)
+    return f"{said(values, inputs)} | {[each.tolist() for each in inputs]}"
+
+
+def _last(nodes: Sequence[fx.Node], tupled: bool) -> Any:
+    return (nodes[-1],) if tupled else nodes[-1]
+
+
+def piece(tupled: bool) -> str:
+    """What a compiler is given of a piece of DDPOptimizer, and what then gives a tuple."""
+    root, value, lines = nn.Module(), fake(2, 3), []
+    root.piece = graph(lambda made: _last(unary(made, aten.sin.default), tupled))
+    outer = fx.Graph()
+    outer.output(outer.call_module("piece", (outer.placeholder("x"),)))
+    whole = fx.GraphModule(root, outer)
+
+    def compiler(made: fx.GraphModule, given: Sequence[Any]) -> Any:
+        lines.append(f"{[each is value for each in given]} {made.code.strip().splitlines()[-1].strip()}")
+        lines.append(made.compile_subgraph_reason.reason)
+        return made.forward
+
+    found = SubmodCompiler(whole, compiler, FAKE).run(value)
+    compiled = whole.get_submodule("compiled_piece")(ramp(2, 3))
+    lines.append(
+        f"{type(found).__name__} {type(compiled).__name__} {[name for name, _ in whole.named_children()]}"
+    )
+    return "\n".join(lines)
+
+
+def of_floats(program: Callable[..., Any], *numbers: float) -> str:
+    """The graphs of a program that is compiled for a tensor and these numbers, one after another."""
+    lines: list[str] = []
+
+    def compiler(name: str) -> Callable[..., Any]:
+        def compile_graph(made: Any, given: Sequence[Any]) -> Any:
+            lines.append(f"{name} of {len(given)}: {shown(made)}")
+            return make_boxed_func(made.forward)
+
+        return compile_graph
+
+    backend = aot_autograd(
+        fw_compiler=compiler("forward"),
+        bw_compiler=compiler("backward"),
+        inference_compiler=compiler("inference"),
+        partition_fn=partitioners.default_partition,
+    )
+    torch._dynamo.reset()
+    try:
+        function = torch.compile(program, backend=backend)
+        for number in numbers:
+            x = ramp(3).requires_grad_()
+            result = function(x, number)
+            (slope,) = torch.autograd.grad(result.sum(), x)
+            lines.append(f"{kind(result)} {result.sum().item():.6g} {slope.sum().item():.6g}")
+    finally:
+        torch._dynamo.reset()
+    return "\n".join(lines)
+
+
+NAMES = {each.__name__: each for each in (capture_mode, functionalized, piece, of_floats)}
