@@ -68,14 +68,14 @@ def differences(found: Sequence[State], expected: Sequence[State], tolerance: fl
 
 
 def noise(states: Sequence[State]) -> float:
-    """What rounding leaves in double precision where gradients as large as the states' largest cancel.
+    """What rounding leaves where gradients as large as the states' largest cancel, each in its precision.
 
     The gradient of a bias before a batch's norm is nothing else, and a training that diverges makes it large.
     """
     gradients = [each for state in states for name, each in state.items() if name.startswith("gradient")]
-    found = [float(each.abs().max()) for each in gradients if each is not None and each.numel()]
-    largest = max(filter(math.isfinite, found), default=0.0)
-    return float(1000 * torch.finfo(torch.float64).eps * largest)
+    kept = [each for each in gradients if each is not None and each.numel()]
+    found = (torch.finfo(each.dtype).eps * float(each.abs().max()) for each in kept)
+    return 1000 * max(filter(math.isfinite, found), default=0.0)
 
 
 def difference(

@@ -45,6 +45,14 @@ class DifferencesTest(unittest.TestCase):
                 right = [{**large, "gradient of a": zero}, {"a": zero}]
                 self.assertEqual(len(differences(found, right)), count)
 
+    def test_rounding_by_precision(self) -> None:
+        """Gradients of float32 leave more than those of float64: a bias before a norm had 2e-4 of 2."""
+        zero, left = torch.zeros(1), torch.full((1,), 2e-4)
+        for dtype, count in ((torch.float32, 0), (torch.float64, 1)):
+            with self.subTest(dtype):
+                large = {"gradient of b": torch.full((2,), 2.0, dtype=dtype)}
+                self.assertEqual(len(differences([{**large, "a": left}], [{**large, "a": zero}])), count)
+
     def test_steps(self) -> None:
         """The first step that differs is named, and later steps of other ranks do not count."""
         one, other = {"g": torch.ones(1)}, {"g": torch.zeros(1)}
