@@ -28,21 +28,25 @@ class RandomProgramsCase(TestCase):
         seeds = random.SystemRandom() if asked else random.Random(0)
         with quiet_environment():
             for _ in range(count):
-                program = drawn(seeds.getrandbits(48))
+                seed = seeds.getrandbits(48)
+                program = drawn(seed)
                 try:
                     failure = played(fuzzer, program)
                 except Rejected:
                     rejected += 1
                     continue
                 if failure is not None and not known(_signature(fuzzer, program, failure)):
-                    self._check_smallest(fuzzer, program, failure)
+                    self._check_smallest(fuzzer, program, failure, seed)
         self.assertLess(rejected, count / 2)
 
-    def _check_smallest(self, fuzzer: Hunted[Any], program: Any, failure: Failure) -> None:
+    def _check_smallest(self, fuzzer: Hunted[Any], program: Any, failure: Failure, seed: int) -> None:
         """Fail unless the smallest program that fails in this way is in the book."""
-        program = smallest(fuzzer, program, failure)
-        signature = _signature(fuzzer, program, failure)
-        self.assertIsNotNone(known(signature), f"not in the book: {signature}\n{fuzzer.script(program)}")
+        small = smallest(fuzzer, program, failure)
+        signature = _signature(fuzzer, small, failure)
+        drawn = f"shrunk from that of seed {seed}: {_signature(fuzzer, program, failure)}"
+        self.assertIsNotNone(
+            known(signature), f"not in the book: {signature}\n{drawn}\n{fuzzer.script(small)}"
+        )
 
 
 def _signature(fuzzer: Hunted[Any], program: Any, failure: Failure) -> str:

@@ -49,12 +49,13 @@ class DTensorProgramsTest(LocalDTensorContinuousTestBase):
         asked = environment.settings().examples is not None
         seeds = random.SystemRandom() if asked else random.Random(str(kinds))
         for _ in range(count):
+            seed = seeds.getrandbits(48)
             with ranks.plain():
-                program = drawn(seeds.getrandbits(48), RANKS, **kinds)
+                program = drawn(seed, RANKS, **kinds)
             error = failure(program, ranks)
             right += error is None
             if error is not None and not isinstance(error, Rejected) and not self.is_known(program, error):
-                self.check_shrunk(program, error, ranks)
+                self.check_shrunk(program, error, ranks, seed)
         self.assertGreater(right, MOST * count)
 
     def is_known(self, program, error):
@@ -64,12 +65,15 @@ class DTensorProgramsTest(LocalDTensorContinuousTestBase):
         fuzzer = DTensorPrograms()
         return str(Signature(fuzzer.name, of_exception(error), fuzzer.structure(program)))
 
-    def check_shrunk(self, program, error, ranks):
+    def check_shrunk(self, program, error, ranks, seed):
         """Fail unless the smallest program found that fails like this one is in the book."""
-        program, error = self.shrunk(program, error, ranks)
-        if not self.is_known(program, error):
-            script = DTensorPrograms().script(program)
-            raise AssertionError(f"not in the book: {self.signature(program, error)}\n{program}\n\n{script}")
+        small, its_error = self.shrunk(program, error, ranks)
+        if not self.is_known(small, its_error):
+            script = DTensorPrograms().script(small)
+            raise AssertionError(
+                f"not in the book: {self.signature(small, its_error)}\n{small}\n"
+                f"shrunk from that of seed {seed}: {self.signature(program, error)}\n\n{script}"
+            )
 
     def shrunk(self, program, error, ranks):
         """The smallest program found that fails with the same type of error, and its error."""

@@ -15,9 +15,8 @@ from harness.fuzzing.dtensors.operators import (
     REDUCTIONS,
     SHAPES,
     operand_count,
-    written_count,
 )
-from harness.fuzzing.dtensors.plain import Twins, can_run_backward, holding
+from harness.fuzzing.dtensors.plain import Twins, can_run_backward
 from harness.fuzzing.dtensors.program import DTensorProgram, Input, Statement
 
 #: The most statements of a program.
@@ -97,8 +96,6 @@ class _Drawing:
         self._statements: list[Statement] = []
         self._twins = Twins(inputs)
         self._kinds = [kind for kind in KINDS if in_place or kind != IN_PLACE]
-        # The storages of what is redistributed: plain tensors share them with the result, DTensors may not.
-        self._read_only: set[int] = set()
 
     def program(self) -> DTensorProgram:
         """Draws statements until there are as many as wanted, or none fits any more."""
@@ -131,11 +128,5 @@ class _Drawing:
 
     def _try(self, statement: Statement) -> None:
         """Keeps the statement if plain tensors can run it, and nothing that it makes depends on rounding."""
-        values = self._twins.values
-        written = statement.operands[: written_count(statement.template)]
-        if any(self._read_only & holding(values[operand]) for operand in written):
-            return
         if self._twins.accept(statement, MAX_ELEMENTS):
             self._statements.append(statement)
-        if statement.placements:
-            self._read_only |= holding(self._twins.values[statement.operands[0]])

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch.distributed.tensor import DTensor
 
 from harness.fuzzing.dtensors import checks
-from harness.fuzzing.dtensors.plain import function_of, inputs_of, outcome, placements_of, quiet
+from harness.fuzzing.dtensors.operators import written_count
+from harness.fuzzing.dtensors.plain import extend, inputs_of, outcome, placements_of, quiet
 from harness.fuzzing.dtensors.program import DTensorProgram
 from harness.fuzzing.dtensors.ranks import Ranks
 from harness.fuzzing.hunted import Rejected
@@ -26,12 +27,20 @@ REFUSED = re.compile(
 def differences(program: DTensorProgram, ranks: Ranks) -> list[str]:
     """Texts that say how DTensors differ from plain tensors, each with the kind in its first line.
 
-    Raises what DTensor raises; ``is_refusal`` tells whether that only says what is not supported.
+    Raises what DTensor raises, unless a value that was there already has a wrong shape or type, which is told
+    then; ``is_refusal`` tells whether what is raised only says what is not supported.
     """
     with ranks.plain():
         expected, gradients = outcome(program)
     with quiet():
-        values, inputs = _run(program, ranks)
+        inputs = _placed(program, ranks)
+        values = list(inputs)
+        try:
+            _run(program, values, ranks)
+        except Exception:
+            if early := _wrong_before(program, values, ranks):
+                return early
+            raise
         # Everything is compared before anything is said: the other ranks take part in all of it.
         found = [_compared(*each, ranks) for each in zip(program.names, values, expected, strict=True)]
         if program.backward:
@@ -58,19 +67,36 @@ def is_refusal(error: BaseException) -> bool:
     return isinstance(error, NotImplementedError) or REFUSED.search(str(error)) is not None
 
 
-def _run(program: DTensorProgram, ranks: Ranks) -> tuple[Sequence[Any], Sequence[DTensor]]:
-    """All values on DTensors, and the inputs, which have gradients after a backward."""
+def _placed(program: DTensorProgram, ranks: Ranks) -> list[DTensor]:
     mesh = ranks.mesh(program.mesh)
     with ranks.plain():
         wholes = inputs_of(program.inputs)
-    inputs = [
+    return [
         ranks.placed(whole, mesh, placements_of(each.placements))
         for whole, each in zip(wholes, program.inputs, strict=True)
     ]
-    values = function_of(program, lambda value, placements: value.redistribute(mesh, placements))(*inputs)
+
+
+def _run(program: DTensorProgram, values: list[Any], ranks: Ranks) -> None:
+    """Appends all values on DTensors to the inputs, which have gradients after a backward."""
+    mesh = ranks.mesh(program.mesh)
+    extend(values, program.statements, lambda value, placements: value.redistribute(mesh, placements))
     if program.backward and (loss := checks.loss_of(values)) is not None:
         loss.backward()
-    return values, inputs
+
+
+def _wrong_before(program: DTensorProgram, values: list[Any], ranks: Ranks) -> list[str]:
+    """How values that were there before an error differ beside their numbers: the error is of that then.
+
+    A statement that fails in a write may have changed them itself.
+    """
+    made = len(values) - len(program.inputs)
+    if any(written_count(each.template) for each in program.statements[made : made + 1]):
+        return []
+    with ranks.plain():
+        expected, _ = outcome(replace(program, statements=program.statements[:made], backward=False))
+    texts = [checks.misfit(*each) for each in zip(program.names, values, expected, strict=False)]
+    return [each for each in texts if each]
 
 
 def _compared(name: str, got: Any, right: torch.Tensor | None, ranks: Ranks) -> str:

@@ -11,6 +11,7 @@ import torch
 
 from harness.fuzzing.dtensors import placing
 from harness.fuzzing.dtensors.checks import loss_of
+from harness.fuzzing.dtensors.operators import written_count
 from harness.fuzzing.dtensors.program import DTensorProgram, Input, Statement
 
 Values = list[torch.Tensor]
@@ -33,19 +34,18 @@ def inputs_of(inputs: Sequence[Input], nudge: float = 0.0) -> Values:
     return made
 
 
-def function_of(program: DTensorProgram, redistribute: Any) -> Any:
-    """The program's function; ``redistribute`` is called with a value and a list of placements."""
-    from torch.distributed.tensor import Partial, Replicate, Shard
+def extend(values: list[Any], statements: Sequence[Statement], redistribute: Any) -> None:
+    """Appends what each statement makes of ``values``, up to one that raises.
 
-    scope: dict[str, Any] = {
-        "torch": torch,
-        "redistribute": redistribute,
-        "Shard": Shard,
-        "Replicate": Replicate,
-        "Partial": Partial,
-    }
-    exec(program.source, scope)
-    return scope["program"]
+    ``redistribute`` is called with a value and a list of placements.
+    """
+    for statement in statements:
+        if statement.placements:
+            placements = placements_of(statement.placements)
+            values.append(redistribute(values[statement.operands[0]], placements))
+        else:
+            scope = {f"v{number}": value for number, value in enumerate(values)}
+            values.append(eval(statement.expression, {"torch": torch}, scope))
 
 
 def placements_of(expressions: Sequence[str]) -> list[Any]:
@@ -60,10 +60,11 @@ def outcome(program: DTensorProgram, nudge: float = 0.0) -> tuple[Values, list[t
     """All values of a run on plain tensors, and the gradients of the inputs; raises what torch raises."""
     with quiet():
         inputs = inputs_of(program.inputs, nudge)
-        values = function_of(program, lambda value, placements: value)(*inputs)
+        values = list(inputs)
+        extend(values, program.statements, _itself)
         if program.backward and (loss := loss_of(values)) is not None:
             loss.backward()
-    return values, [each.grad for each in inputs]
+        return values, [each.grad for each in inputs]
 
 
 def can_run_backward(program: DTensorProgram) -> bool:
@@ -92,12 +93,20 @@ class Twins:
     def _restart(self) -> None:
         self.values = inputs_of(self._inputs)
         self._others = inputs_of(self._inputs, NUDGE)
+        # The storages of what is redistributed: plain tensors share them with the result, DTensors may not.
+        self._read_only: set[int] = set()
         for statement in self._statements:
             self._step(statement)
 
     def accept(self, statement: Statement, most: int) -> bool:
-        """Runs a statement, and keeps it if it makes a moderate tensor of at most ``most`` elements."""
+        """Runs a statement, and keeps it if it makes a moderate tensor of at most ``most`` elements.
+
+        One that writes to what was redistributed is not kept.
+        """
         count = len(self.values)
+        written = statement.operands[: written_count(statement.template)]
+        if any(self._read_only & holding(self.values[operand]) for operand in written):
+            return False
         if _hangs(statement, self.values):
             return False
         if self._succeeds(statement) and self.values[-1].numel() <= most:
@@ -119,22 +128,21 @@ class Twins:
         return isinstance(value, torch.Tensor) and is_moderate(value) and near(value, other)
 
     def _step(self, statement: Statement) -> None:
-        made = [_evaluated(statement, values) for values in (self.values, self._others)]
-        self.values.append(made[0])
-        self._others.append(made[1])
+        for values in (self.values, self._others):
+            extend(values, [statement], _itself)
+        if statement.placements:
+            self._read_only |= holding(self.values[-1])
+
+
+def _itself(value: torch.Tensor, _: Sequence[Any]) -> torch.Tensor:
+    """The redistribution of a plain tensor."""
+    return value
 
 
 def _hangs(statement: Statement, values: Values) -> bool:
     """Whether DTensor never comes to an end: reshaping a tensor of no elements loops without end (2.13)."""
     reshapes = any(word in statement.template for word in ("reshape", "view", "flatten"))
     return reshapes and not values[statement.operands[0]].numel()
-
-
-def _evaluated(statement: Statement, values: Values) -> Any:
-    if statement.placements:
-        return values[statement.operands[0]]
-    scope = {f"v{number}": value for number, value in enumerate(values)}
-    return eval(statement.expression, {"torch": torch}, scope)
 
 
 def holding(tensor: torch.Tensor) -> set[int]:

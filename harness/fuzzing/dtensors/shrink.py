@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from harness.fuzzing.dtensors.plain import is_moderate, outcome
+from harness.fuzzing.dtensors.draw import MAX_ELEMENTS
+from harness.fuzzing.dtensors.plain import Twins, can_run_backward
 from harness.fuzzing.dtensors.program import DTensorProgram, Input
 
 #: Sizes that shrinking puts in place of larger ones, the smallest first.
@@ -19,12 +20,10 @@ def simpler(program: DTensorProgram) -> Iterator[DTensorProgram]:
 
 
 def runs_plain(program: DTensorProgram) -> bool:
-    """Whether plain tensors can run a program, and all its numbers are finite, as in what is drawn."""
-    try:
-        values, gradients = outcome(program)
-    except (RuntimeError, IndexError, TypeError, ValueError):
-        return False
-    return all(is_moderate(each) for each in (*values, *gradients) if each is not None)
+    """Whether a program could have been drawn: by the rules for its statements and for its gradients."""
+    twins = Twins(program.inputs)
+    accepted = all(twins.accept(each, MAX_ELEMENTS) for each in program.statements)
+    return accepted and (not program.backward or can_run_backward(program))
 
 
 def _candidates(program: DTensorProgram) -> Iterator[DTensorProgram]:

@@ -12,7 +12,6 @@ upstream: none found; pytorch/pytorch#174136 is of the reverse, a local tensor o
 who: Whoever multiplies a vector by a matrix, or squeezes in place.
 seen: ^dtensor: silently wrong: shape of v#(\.full_tensor\(\))? differs[^|]*\| .*squeeze_\(
 seen: ^dtensor: refused: (IndexError: tuple index out of range|RuntimeError: shape)[^|]*\| .*squeeze_\(.*;
-seen: ^dtensor: internal assertion: IndexError: Dimension out of range[^|]*\| .*( @ |matmul\().*;.*\{0\}\[
 seen: ^dtensor: silently wrong: shape of v# differs: torch\.Size\(\[#, #\]\), but torch\.Size\(\[#\]\) in
     plain \| .*( @ |linear\(|matmul\()
 """
@@ -28,7 +27,10 @@ with tempfile.TemporaryDirectory() as directory:
     dist.init_process_group("gloo", store=store, rank=0, world_size=1)
     mesh = init_device_mesh("cpu", (1,))
     row = distribute_tensor(torch.ones(1, 2), mesh, [Replicate()])
-    row.squeeze_()
+    try:
+        row.squeeze_()
+    except NotImplementedError:  # 2.11 says that it does not support this
+        row = row.squeeze()
     vector = distribute_tensor(torch.ones(3), mesh, [Replicate()])
     product = vector @ distribute_tensor(torch.ones(3, 2), mesh, [Replicate()])
     assert row.shape == product.shape == (2,), f"the shapes: {row.shape}, {product.shape}"

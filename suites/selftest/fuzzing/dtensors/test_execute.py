@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unittest
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from unittest import mock
 
@@ -54,7 +55,21 @@ class ExecuteTest(unittest.TestCase):
         """A redistribution that cuts gradients off is seen although all numbers are right."""
         self.check(lambda moved: moved.detach(), "requires_grad of v3 differs")
 
-    def check(self, fault: Callable[[DTensor], DTensor], text: str) -> None:
+    def test_wrong_before_an_error(self) -> None:
+        """A value of a wrong shape is told, not what it leads to, unless a failed write may have made it."""
+        for template, text in (("{0} + {1}", "shape of v3 differs"), ("{0}.add_({1})", None)):
+            with self.subTest(template):
+                statements = (*PROGRAM.statements[:2], Statement(template, (3, 2)))
+                program = replace(PROGRAM, statements=statements, backward=False)
+                if text:
+                    self.check(lambda moved: moved.t(), text, program)
+                else:
+                    with self.assertRaises(RuntimeError):
+                        self.check(lambda moved: moved.t(), "", program)
+
+    def check(
+        self, fault: Callable[[DTensor], DTensor], text: str, program: DTensorProgram = PROGRAM
+    ) -> None:
         """Fails unless the first difference is ``text`` where the program's redistribution has a fault."""
 
         def redistribute(tensor: DTensor, *where: Any, **how: Any) -> DTensor:
@@ -62,7 +77,7 @@ class ExecuteTest(unittest.TestCase):
             return fault(moved) if where else moved  # full_tensor() gives its placements by name
 
         with mock.patch.object(DTensor, "redistribute", redistribute):
-            differing = found(PROGRAM)
+            differing = found(program)
         self.assertRegex(differing[0], text)
 
     def test_errors_are_raised(self) -> None:

@@ -50,6 +50,16 @@ class PlainTest(unittest.TestCase):
         self.assertTrue(torch.equal(twins.values[0], before))
         self.assertEqual(len(twins.values), 2)
 
+    def test_write_to_what_is_redistributed(self) -> None:
+        """It is not accepted, also once values were made anew: DTensors may not share what plain ones do."""
+        twins = Twins((PLAIN,))
+        self.assertTrue(twins.accept(Statement("{0} + 1", (0,)), 9))
+        self.assertTrue(twins.accept(Statement("", (1,), ("Shard(0)",)), 9))
+        self.assertFalse(twins.accept(Statement("{0}.mul_(1e9)", (0,)), 9), "too large: values are made anew")
+        for operand, accepted in ((1, False), (2, False), (0, True)):
+            with self.subTest(operand=operand):
+                self.assertIs(twins.accept(Statement("{0}.zero_()", (operand,)), 9), accepted)
+
     def test_reshape_of_nothing(self) -> None:
         """Reshapes of empty tensors, on which DTensor loops without end, are not accepted."""
         twins = Twins((Input((4, 0), ("Shard(0)",)),))

@@ -46,6 +46,16 @@ class ShrinkTest(unittest.TestCase):
         self.assertTrue(runs_plain(DTensorProgram((2, 2), (INPUT,), (ADDED,))))
         self.assertFalse(runs_plain(DTensorProgram((2, 2), (INPUT,), (Statement("{0} @ {0}", (0,)),))))
 
+    def test_rules_of_draws(self) -> None:
+        """Without the copy that is written to, the write would be to what was redistributed."""
+        moved = Statement("", (0,), ("Shard(0)", "Replicate()"))
+        chain = (moved, Statement("{0}.clone()", (0,)), Statement("{0}.zero_()", (2,)))
+        program = DTensorProgram((2, 2), (INPUT,), chain)
+        self.assertTrue(runs_plain(program))
+        shorter = [each.statements for each in simpler(program)]
+        self.assertNotIn((moved, Statement("{0}.zero_()", (0,))), shorter)
+        self.assertIn((Statement("{0}.clone()", (0,)), Statement("{0}.zero_()", (1,))), shorter)
+
     def test_only_numbers(self) -> None:
         """A program that makes NaN or infinity differs from itself, and is no smaller form of any failure."""
         empty = Input((2, 0), ("Replicate()", "Replicate()"), grad=True)
