@@ -28,6 +28,7 @@ from harness.communication.warm_up import prepare_forks
 from harness.errors import ProtocolError
 from harness.impact import recorder
 from harness.outcomes import EXIT_ERROR
+from harness.ranks.processes.late_imports import late_imports
 from harness.requirements import probes
 from harness.runner import target_check, worker
 from harness.runner.listing import list_module
@@ -133,6 +134,7 @@ class Zygote:
             self._send(self._load_one(name))
         posix.die_with_parent(0)
         prepare_forks()  # once, as all workers and their servers of ranks inherit it
+        late_imports.share()
         # A garbage collection in a worker would write to these objects, and so unshare their memory
         # (python/cpython#75739). One before would take a tenth of the time of an import of torch.
         gc.freeze()
@@ -165,6 +167,8 @@ class Zygote:
 
     def _fork(self, order: Fork, fds: list[int]) -> None:
         parent = os.getpid()
+        if late_imports.import_them():
+            gc.freeze()
         posix.flush_streams()
         try:
             pid = os.fork()
@@ -210,8 +214,10 @@ class Zygote:
             coverage_hook.start_in_child()
             recorder.start()
             gc.enable()
+            missing = late_imports.missing()
             with socket_from(channel_fd) as channel:
                 worker.run_batch(order, self._tests, channel, output, claims)
+            late_imports.note(missing)
 
         os._exit(worker.guarded(body))
 

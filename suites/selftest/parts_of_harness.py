@@ -139,14 +139,14 @@ TABLE = (
     ),
     # Ranks that run, seen from outside.
     Part("look", ("look",), ("values", "communication", "system")),
-    # Of ranks their deadlines alone: a worker's deadline leaves room for them. The zygote prepares what
-    # records communication, once for all servers of ranks that are forked below it.
+    # Of ranks their deadlines: a worker's deadline leaves room for them. The zygote prepares what records
+    # communication, and imports what ranks were seen to import late, once for all that is forked below it.
     Part(
         "runner",
         ("runner",),
         (
             *(*LOW, "report", "requirements", "system", "ranks.deadlines", "targets", "conformance", "hosts"),
-            *("configuration", "look", "communication.warm_up", "impact"),
+            *("configuration", "look", "communication.warm_up", "impact", "ranks.processes.late_imports"),
         ),
     ),
     # Hooks of pytest: what a test is comes from the cases, what it takes and which shard it is in from the

@@ -32,6 +32,7 @@ from harness.protocol import Assignment, Launch, Passed, RepeatLaunch, Report, d
 from harness.ranks import debugger, guard, process_groups, warning_filters
 from harness.ranks.processes import module_import, preload, process_identity
 from harness.ranks.processes.channel import RankChannel
+from harness.ranks.processes.late_imports import late_imports
 from harness.ranks.result import RankResult, exit_forked_child, final_result
 from harness.system import gpu_count, intra_op_threads, originals, posix, python_warnings, runner_settings
 from harness.system.signals import RANK_STACKS
@@ -86,7 +87,9 @@ def live(assignment: Assignment) -> NoReturn:
         _serve_tests(assignment, channel, log)
         _leave(RankResult(Status.PASSED))
     started = monotonic()
+    missing = late_imports.missing()
     final = _run(assignment, assignment.launch, assignment.launch, channel, log)
+    late_imports.note(missing)
     channel.report(_report(assignment, final, started, channel.warned))
     channel.wait_for_release()
     _leave(final)

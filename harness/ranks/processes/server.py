@@ -23,6 +23,7 @@ from functools import partial
 from harness.errors import ProtocolError
 from harness.protocol import Assignment, Launch, Launched, Refused, Release, Signal, Swept, decode
 from harness.ranks.processes import launch_limits, module_import, preload, process_identity
+from harness.ranks.processes.late_imports import late_imports
 from harness.ranks.processes.launched_ranks import LaunchedRanks
 from harness.ranks.processes.rank_set import remote_fd_count, split_fds
 from harness.system import gpu_count, huge_pages, posix, signals, torch_state
@@ -169,6 +170,7 @@ class Server:
             self._importing = True
             if request.preload:
                 module_import.import_reference(request.module)
+                late_imports.import_them()
             else:
                 process_identity.be_rank(0)  # what asks which process imports it hears what a rank hears
             preload.import_for_ranks(request.imports)
@@ -278,6 +280,7 @@ def main(control: socket.socket, start_rank: StartRank, *, preload: bool, parent
         return  # the parent ended before die_with_parent took effect
     atexit._clear()  # the parent runs the functions that it registered
     gc.disable()
+    late_imports.share()
     server = Server(control, start_rank, preload=preload)
     try:
         with contextlib.suppress(SystemExit):
