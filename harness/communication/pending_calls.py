@@ -8,9 +8,8 @@ written); or two calls under way use the same memory, and one of them writes it.
 from __future__ import annotations
 
 import inspect
-import operator
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from harness.communication.arguments import Arguments
 from harness.communication.memory_use import Extent, Used, UsedMemory, extents, strided
@@ -18,42 +17,14 @@ from harness.communication.reduce_operations import name_of
 
 # Calls that are watched at a time; each keeps its tensors alive until it is waited for.
 MOST = 64
-_version_of = operator.attrgetter("_version")
 # Operations that write to the tensors which they are given as inputs.
 _WRITES_INPUTS = frozenset({"all_reduce", "all_reduce_coalesced", "reduce", "broadcast", "recv"})
 
 
-class _Pending(NamedTuple):
-    """A call under way; ``versions`` are those that the tensors had at the start, [] for none."""
-
-    operation: str
-    place: str
-    used: Used
-    arguments: Callable[..., Arguments]
-    given: tuple[Any, ...]
-    work: Any
-    versions: Sequence[int]
-
-    @property
-    def name(self) -> str:
-        """The operation, and where it was called."""
-        return _name(self.operation, self.place)
-
-    def rewritten(self) -> bool:
-        """Whether one of the tensors that were written since the start is an input, and no mere part.
-
-        All views of one storage have one version, so it says nothing of a tensor that is only a part.
-        """
-        tensors = self.used[0]
-        changed = [t for t, before in zip(tensors, self.versions, strict=True) if t._version != before]
-        arguments = self.arguments(*self.given)
-        if touches_versions(self.operation, arguments):
-            return False
-        inputs = {id(t) for t in arguments.inputs}
-        return any(id(t) in inputs and _is_whole(t) for t in changed)
-
-
-_make: Any = tuple.__new__  # of a named tuple, in less than half the time of its constructor
+# A call under way, a plain tuple since one is made at each call: its operation and place; the tensors that it
+# uses; what says, and of what, which of these are inputs; its work handle; and the versions that the tensors
+# had at the start, [] for none.
+_Pending = tuple[str, str, Used, Callable[..., Arguments], tuple[Any, ...], Any, Sequence[int]]
 
 
 class PendingCalls:
@@ -84,10 +55,10 @@ class PendingCalls:
         Returns a line for each call under way on whose memory it writes, or the reverse.
         """
         try:
-            versions = list(map(_version_of, used[0]))
+            versions = _versions(used[0])
         except RuntimeError:  # tensors of inference mode have none
             versions = []
-        call = _make(_Pending, (operation, place, used, arguments, given, work, versions))
+        call = (operation, place, used, arguments, given, work, versions)
         pending = self.calls
         if not pending:
             self._alone = pending[id(work)] = call
@@ -109,40 +80,55 @@ class PendingCalls:
     def _overlaps(self, name: str, written: Sequence[Extent], read: Sequence[Extent]) -> Sequence[str]:
         """A line for each call under way of whose memory one writes bytes that the other uses."""
         if self._alone is not None:
-            self._memory.add(id(self._alone.work), *_extents(self._alone.used))
+            _, _, used, _, _, work, _ = self._alone
+            self._memory.add(id(work), *_extents(used))
             self._alone = None
         near = self._memory.collisions(written, read)
         if not near:
             return ()
-        others = [call for key, call in self.calls.items() if key in near]
         return [
-            f"{name} uses memory of {other.name}, which is under way"
-            for other in others
-            if not _is_completed(other.work)
+            f"{name} uses memory of {_name(operation, place)}, which is under way"
+            for key, (operation, place, _, _, _, work, _) in [*self.calls.items()]
+            if key in near and not _is_completed(work)
         ]
 
     def waited(self, work: Any) -> Sequence[str]:
         """Ends the watch of a call; returns a line where one of its inputs was written meanwhile."""
-        call = self._ended(work)
+        call = self.calls.pop(id(work), None)
         if call is None:
             return ()
-        _, _, (tensors, _), _, _, _, versions = call
-        if not versions or list(map(_version_of, tensors)) == versions or not call.rewritten():
+        if call is self._alone:
+            self._alone = None
+        else:
+            self._memory.remove(id(work))
+        operation, place, (tensors, _), _, _, _, versions = call
+        if not versions or _versions(tensors) == versions or not _is_rewritten(call):
             return ()
-        return [f"a tensor of {call.name} was written before the wait for it"]
+        return [f"a tensor of {_name(operation, place)} was written before the wait for it"]
 
     def forget(self, work: Any) -> None:
         """Ends the watch of a call of which the test has learnt otherwise that it is over."""
-        self._ended(work)
+        self.waited(work)  # what it says is dropped
 
-    def _ended(self, work: Any) -> _Pending | None:
-        call = self.calls.pop(id(work), None)
-        if call is not None:
-            if call is self._alone:
-                self._alone = None
-            else:
-                self._memory.remove(id(work))
-        return call
+
+def _versions(tensors: Sequence[Any]) -> Sequence[int]:
+    if len(tensors) == 1:  # the usual case, in a part of the time
+        return [tensors[0]._version]
+    return [tensor._version for tensor in tensors]
+
+
+def _is_rewritten(call: _Pending) -> bool:
+    """Whether one of the tensors that were written since the start is an input, and no mere part.
+
+    All views of one storage have one version, so it says nothing of a tensor that is only a part.
+    """
+    operation, _, (tensors, _), arguments_of, given, _, versions = call
+    arguments = arguments_of(*given)
+    if touches_versions(operation, arguments):
+        return False
+    changed = [t for t, before in zip(tensors, versions, strict=True) if t._version != before]
+    inputs = {id(t) for t in arguments.inputs}
+    return any(id(t) in inputs and _is_whole(t) for t in changed)
 
 
 def _name(operation: str, place: str) -> str:
