@@ -26,7 +26,8 @@ _WORDS = 500
 def told_by(program: str, names: Mapping[str, Any]) -> list[str]:
     """What the program gives ``tell``, its refusal and each of its warnings once, but not what it prints.
 
-    A warning that blames a line elsewhere than in the program says in which file.
+    A warning that blames a line elsewhere than in the program says in which file. An attribute that a
+    ``SimpleNamespace`` of the program lacks is an error of the program, and is raised.
 
     ``patched`` puts another value in the place of an attribute, until the program ends.
     """

@@ -203,9 +203,8 @@ def checked_info(x: Tensor) -> None:
     torch.ops.aten._linalg_check_errors(x.detach().sum().to(torch.int32) * 0, "none", is_matrix=True)
 
 
-def with_effects(program: Callable[..., Any], *inputs: Tensor, **settings: Any) -> str:
-    """The graphs of a program that does something besides, called twice and differentiated, with tokens."""
-    lines: list[str] = []
+def noting_compilers(lines: list[str]) -> dict[str, Any]:
+    """Compilers that write down the graphs that they are given, and run them; and a partitioner."""
 
     def compiled(name: str) -> Callable[..., Any]:
         def compile_graph(made: Any, given: Sequence[Any]) -> Any:
@@ -214,13 +213,18 @@ def with_effects(program: Callable[..., Any], *inputs: Tensor, **settings: Any) 
 
         return compile_graph
 
-    function = aot_function(
-        program,
-        fw_compiler=compiled("forward"),
-        bw_compiler=compiled("backward"),
-        inference_compiler=compiled("inference"),
-        partition_fn=partitioners.default_partition,
-    )
+    return {
+        "fw_compiler": compiled("forward"),
+        "bw_compiler": compiled("backward"),
+        "inference_compiler": compiled("inference"),
+        "partition_fn": partitioners.default_partition,
+    }
+
+
+def with_effects(program: Callable[..., Any], *inputs: Tensor, **settings: Any) -> str:
+    """The graphs of a program that does something besides, called twice and differentiated, with tokens."""
+    lines: list[str] = []
+    function = aot_function(program, **noting_compilers(lines))
     with functorch_config.patch(**settings):
         for _ in range(2):
             result = function(*inputs)

@@ -6,11 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from functorch.compile import make_boxed_func
 from torch import Tensor, fx, nn
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.backends.distributed import SubmodCompiler
-from torch._functorch import partitioners
 from torch._functorch._aot_autograd import graph_capture, graph_capture_wrappers
 from torch._functorch._aot_autograd.descriptors import PlainAOTInput
 from torch._subclasses.functional_tensor import FunctionalTensorMode
@@ -18,8 +16,7 @@ from torch.utils._python_dispatch import _detect_infra_mode
 
 from suites.aot.base import ramp
 from suites.aot.called import FAKE, aten, fake, graph, metadata, unary
-from suites.aot.called_joints import shown
-from suites.aot.called_programs import said, tracing
+from suites.aot.called_programs import noting_compilers, said, tracing
 from suites.aot.called_wrappers import aot_config
 from suites.aot.decisions import kind
 
@@ -82,20 +79,7 @@ def piece(tupled: bool) -> str:
 def of_floats(program: Callable[..., Any], *numbers: float) -> str:
     """The graphs of a program that is compiled for a tensor and these numbers, one after another."""
     lines: list[str] = []
-
-    def compiler(name: str) -> Callable[..., Any]:
-        def compile_graph(made: Any, given: Sequence[Any]) -> Any:
-            lines.append(f"{name} of {len(given)}: {shown(made)}")
-            return make_boxed_func(made.forward)
-
-        return compile_graph
-
-    backend = aot_autograd(
-        fw_compiler=compiler("forward"),
-        bw_compiler=compiler("backward"),
-        inference_compiler=compiler("inference"),
-        partition_fn=partitioners.default_partition,
-    )
+    backend = aot_autograd(**noting_compilers(lines))
     torch._dynamo.reset()
     try:
         function = torch.compile(program, backend=backend)

@@ -1,7 +1,8 @@
 """The strategies that DTensor weighs for an operator, each with what it costs to get there, as lines of text.
 
 A line has the ways in which the tensors lie, and for each operator that was asked for, in the forward and in
-the backward, its candidates: ``inputs>results@costs``, a cost for each input.
+the backward, its candidates: ``inputs>results@costs``, a cost for each input. ``1 is (3, 4)`` behind them
+says that input 1 of some candidate has that shape, which is not the argument's.
 """
 
 from __future__ import annotations
