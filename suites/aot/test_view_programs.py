@@ -1,7 +1,8 @@
 """Random programs of views and writes do compiled what they do in eager, but for what is in the book.
 
 What torch is known to get wrong is an entry of ``suites/bugs``, which knows its failures again. Only what is
-not in the book fails a test. ``HARNESS_EXAMPLES=10000`` looks for more.
+not in the book fails a test. ``HARNESS_EXAMPLES=10000`` looks for more; a test then takes longer than its
+deadline, so that it asks for ``HARNESS_TIMEOUT=3000`` (``run_tests.py --timeout 3000``), too.
 """
 
 from __future__ import annotations
