@@ -83,11 +83,12 @@ def live(assignment: Assignment) -> NoReturn:
     _settle_threads(assignment.launch)
     channel = RankChannel(socket_from(assignment.channel), assignment.rank)
     log = call_log.CallLog(mmap.mmap(assignment.log, call_log.LOG_BYTES))
+    missing = late_imports.missing()
     if assignment.launch.pooled:
         _serve_tests(assignment, channel, log)
+        late_imports.note(missing)
         _leave(RankResult(Status.PASSED))
     started = monotonic()
-    missing = late_imports.missing()
     final = _run(assignment, assignment.launch, assignment.launch, channel, log)
     late_imports.note(missing)
     channel.report(_report(assignment, final, started, channel.warned))

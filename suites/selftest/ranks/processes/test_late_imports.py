@@ -18,8 +18,18 @@ from harness import MultiProcessTestCase
 
 LATE = "torch.distributed.pipelining"  # which imports dynamo
 
+class APool(MultiProcessTestCase):
+    world_size = 2
+    rank_modes = ("pooled",)
+
+    def test_imports(self):
+        import torch.fx.experimental.symbolic_shapes
+
 class First(MultiProcessTestCase):
     world_size = 2
+
+    def test_of_the_pool(self):
+        self.assertTrue("torch.fx.experimental.symbolic_shapes" in sys.modules)
 
     def test_imports(self):
         self.assertFalse("torch._dynamo" in sys.modules)
