@@ -103,7 +103,7 @@ class RankOrchestration(RankRequest):
         error is raised when the ranks start.
         """
         if not self._skipped_by_decorator():
-            _make_ready(self.rank_modes, type(self).__module__)
+            make_ready(self.rank_modes, type(self).__module__)
 
     def _skipped_by_decorator(self) -> bool:
         """Whether unittest will skip the test before ``setUp``."""
@@ -313,13 +313,13 @@ class MultiProcessTestCase(RankOrchestration, TestCase):
 def _after_the_server(set_up: Callable[[Any], None]) -> Callable[[Any], None]:
     @functools.wraps(set_up)
     def set_up_class(cls: Any) -> None:
-        _make_ready(cls.rank_modes, cls.__module__)
+        make_ready(cls.rank_modes, cls.__module__)
         set_up(cls)
 
     return set_up_class
 
 
-def _make_ready(modes: Sequence[str], module: str) -> None:
+def make_ready(modes: Sequence[str], module: str) -> None:
     """Starts what ranks of these modes are forked from; an error is raised when the ranks start."""
     with contextlib.suppress(HarnessError, OSError):
         settings = environment.settings()

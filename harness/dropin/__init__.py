@@ -12,6 +12,7 @@ with all its assertions, seeds and skips; this harness starts, supervises and ju
     ranks       upstream's contract on the harness's ranks   skips    the exit codes that mean a skip
     barrier     a file barrier for the wheel's distributed_test.py that does not poll
     child_code  which modules each rank imports itself, because they do something else in a child
+    before_import  has the server of their ranks forked before such a module is imported
     at_import   installs it when upstream's module is imported
 
 What differs from upstream, on purpose:

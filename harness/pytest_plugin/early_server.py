@@ -5,11 +5,18 @@ group, and pytest's log handlers and recorded warnings. So the server is forked 
 and none has begun.
 Where this process cannot be forked because it has threads (a worker of pytest-xdist), the server is a new
 interpreter, which inherits nothing whenever it is started.
+
+Of a test file that ranks import themselves the server is forked before pytest imports it, where that is the
+first.
 """
 
 from __future__ import annotations
 
+import contextlib
+import importlib
+import sys
 from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 
@@ -30,6 +37,29 @@ def start_for(items: Iterable[pytest.Item], *, worker: bool) -> None:
 
     if not worker or is_clean():
         kinds.running_case(needing).start_server()  # type: ignore[union-attr]  # it has ranks
+
+
+def start_before_import(config: pytest.Config, file: Path) -> None:
+    """Starts the server before pytest imports the first test file, if its ranks import that file themselves.
+
+    What the file imports first is imported here, from where pytest would, and its output is kept as pytest's.
+    """
+    if config.getoption("--import-mode") != "prepend":
+        return
+    names, directory = [file.stem], file.parent
+    while (directory / "__init__.py").is_file():
+        names, directory = [directory.name, *names], directory.parent
+    if str(directory) != sys.path[0]:
+        sys.path.insert(0, str(directory))
+    before_import = importlib.import_module("harness.dropin.before_import")
+    with contextlib.ExitStack() as stack:
+        capture = config.pluginmanager.getplugin("capturemanager")
+        if capture is not None:
+            capture.resume_global_capture()
+            stack.callback(capture.suspend_global_capture)
+        ready = before_import.prepare(".".join(names), str(file))
+    if ready:
+        before_import.start_server(".".join(names))
 
 
 def _launches(item: pytest.Item) -> bool:

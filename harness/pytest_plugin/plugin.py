@@ -28,6 +28,8 @@ pytest_plugins = ("harness.pytest_plugin.functions",)
 
 # With an item: whether the report of a failed sub-test has shown its ranks.
 _SHOWN = pytest.StashKey[bool]()
+# Whether a test file has been imported, or is about to be.
+_IMPORTING = pytest.StashKey[bool]()
 _CONFIGURATION = pytest.StashKey[Configuration]()
 
 
@@ -127,6 +129,20 @@ def pytest_timeout_set_timer(item: pytest.Item) -> bool | None:
 
 
 # -- which tests
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collectstart(collector: pytest.Collector) -> None:
+    """Starts what ranks are forked from before the first test file is imported, if they import it, too."""
+    config = collector.config
+    if not isinstance(collector, pytest.Module) or config.stash.get(_IMPORTING, False):
+        return
+    config.stash[_IMPORTING] = True
+    alone = not (config.option.collectonly or hasattr(config, "workerinput"))
+    if alone and os.environ.get(EnvVar.DROP_IN) == "1":
+        from harness.pytest_plugin import early_server
+
+        early_server.start_before_import(config, collector.path)
 
 
 @pytest.hookimpl(trylast=True)

@@ -8,7 +8,7 @@ import os
 import sys
 import traceback
 import unittest
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
@@ -60,24 +60,31 @@ class PytestTest(unittest.TestCase):
         self.case = case
 
 
-def list_module(name: str) -> Listing:
+def _never(_file: str) -> bool:
+    return False
+
+
+def list_module(name: str, leave: Callable[[str], bool] = _never) -> Listing:
     """Imports a module and lists its tests. Never raises: an error of the import is in the result.
 
     The tests of a module that needs pytest are listed by pytest, which imports it, so that its ``assert``
-    statements tell the values.
+    statements tell the values. ``leave`` is called with the module's file just before that is imported; where
+    it returns True, the module is not, and nothing is listed.
     """
     try:
         if os.environ.get(EnvVar.DROP_IN) == "1":
             importlib.import_module("harness.dropin").install_at_import()
         file, use, files = _source_use(name)
         if use:
-            return _by_pytest(name, file, use, files)
+            return _by_pytest(name, file, use, files, leave)
+        if leave(file):
+            return Listing()
         module = importlib.import_module(name)
         loader = Loader()
         tests = list(flatten(loader.loadTestsFromModule(module)))
         use = pytest_use.use_in_module(module, [getattr(test, "_testFunc", None) for test in tests])
         if use and file:
-            return _by_pytest(name, file, use, files)
+            return _by_pytest(name, file, use, files, _never)
     except unittest.SkipTest as skip:
         return Listing(skipped=str(skip) or "no reason given")
     except BaseException as error:  # noqa: BLE001 - a module may raise anything, SystemExit too; it is reported
@@ -105,12 +112,14 @@ def _source_use(name: str) -> tuple[str, str, tuple[str, ...]]:
     return str(file), use, files
 
 
-def _by_pytest(name: str, file: str, use: str, files: tuple[str, ...]) -> Listing:
+def _by_pytest(
+    name: str, file: str, use: str, files: tuple[str, ...], leave: Callable[[str], bool]
+) -> Listing:
     try:
         lister = importlib.import_module("harness.runner.pytest_listing")
     except ModuleNotFoundError as error:
         return Listing(refusal=f"{name} needs pytest ({use}), which is not installed\n{error}")
-    listing: Listing = lister.list_by_pytest(name, file)
+    listing: Listing = lister.list_by_pytest(name, file, leave)
     if listing.files:
         listing.files = sorted({*listing.files, *files})
     return listing

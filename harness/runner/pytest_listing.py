@@ -8,7 +8,7 @@ import io
 import sys
 import types
 import unittest
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import pytest
@@ -23,13 +23,21 @@ OLDEST = (8,)
 
 
 class CollectionPlugin(QuietPlugin):
-    """Keeps what pytest has collected from a file."""
+    """Keeps what pytest has collected from a file, unless ``leave`` returns True just before its import."""
 
-    def __init__(self) -> None:
+    def __init__(self, leave: Callable[[], bool]) -> None:
+        self._leave = leave
+        self.left = False
         self.items: list[pytest.Item] = []
         self.errors: list[str] = []
         self.skips: list[str] = []
         self.finished = False
+
+    def pytest_collectstart(self, collector: pytest.Collector) -> None:
+        """Ends the session where the file is not to be imported."""
+        self.left = isinstance(collector, pytest.Module) and self._leave()
+        if self.left:
+            pytest.exit("another process lists this file")
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Called for the file, its classes and the directories above."""
@@ -54,16 +62,21 @@ class CollectionPlugin(QuietPlugin):
         gc.freeze()
 
 
-def list_by_pytest(name: str, file: str) -> Listing:
-    """The tests of the module ``name`` in ``file``, as pytest collects them; their objects are PytestTest."""
+def list_by_pytest(name: str, file: str, leave: Callable[[str], bool]) -> Listing:
+    """The tests of the module ``name`` in ``file``, as pytest collects them; their objects are PytestTest.
+
+    ``leave`` is as in ``list_module``.
+    """
     if pytest.version_tuple < OLDEST:
         return Listing(refusal=f"{name} needs pytest {OLDEST[0]} or newer; {pytest.__version__} is installed")
-    plugin = CollectionPlugin()
+    plugin = CollectionPlugin(lambda: leave(file))
     said = io.StringIO()
     with contextlib.redirect_stderr(said):
         run_session(file, plugin)
     text = said.getvalue().strip()
     print(text, end="\n" if text else "", file=sys.stderr)
+    if plugin.left:
+        return Listing()
     if plugin.errors:
         errors = "\n\n".join(plugin.errors)
         if name not in sys.modules:

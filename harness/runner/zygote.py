@@ -30,7 +30,8 @@ from harness.impact import recorder
 from harness.outcomes import EXIT_ERROR
 from harness.ranks.processes.late_imports import late_imports
 from harness.requirements import probes
-from harness.runner import target_check, worker
+from harness.runner import forked_listing, target_check, worker
+from harness.runner.forked_listing import ForkedListing
 from harness.runner.listing import list_module
 from harness.runner.messages import (
     FORK_FDS,
@@ -73,6 +74,7 @@ class Zygote:
         self._restore = guarded
         self._selector = selectors.DefaultSelector()
         self._tests: dict[str, unittest.TestCase] = {}
+        self._left: set[str] = set()  # modules that a fork has listed
         self._workers: dict[int, tuple[str, int, bool]] = {}  # pid -> name, pidfd, own process group
         self._orphans: dict[int, float] = {}  # pid -> when its grace is over
 
@@ -131,7 +133,9 @@ class Zygote:
             return
         for name in order.modules:
             self._send(Loading(name))
-            self._send(self._load_one(name))
+            # Beside another module's effects no server of ranks begins as a new process would.
+            alone = len(order.modules) == 1 and not (self._tests or self._left)
+            self._send(self._load_one(name, ForkedListing(name) if alone else None))
         posix.die_with_parent(0)
         prepare_forks()  # once, as all workers and their servers of ranks inherit it
         late_imports.share()
@@ -142,16 +146,16 @@ class Zygote:
             huge_pages.collapse()  # for the forks of workers and of their ranks
         self._send(target_check.ready(os.environ))
 
-    def _load_one(self, name: str) -> Loaded:
+    def _load_one(self, name: str, forked: ForkedListing | None) -> Loaded:
         had_torch = "torch" in sys.modules
         was_clean, began = self._clean, time.monotonic()
-        listing = list_module(name)
+        listing = forked.list() if forked is not None else list_module(name)
         signals.settle()
         import_s = time.monotonic() - began
         if was_clean and (posix.os_threads() > 1 or torch_state.made_here() or not fork_keeps_devices()):
             self._clean = is_clean()
         self._tests.update(listing.tests)
-        return Loaded(
+        loaded = Loaded(
             name,
             [to_json(unit) for unit in listing.units],
             listing.error,
@@ -162,6 +166,12 @@ class Zygote:
             files=listing.files,
             duplicates=listing.duplicates,
         )
+        told = forked.result(loaded) if forked is not None else loaded
+        if told is None:
+            return self._load_one(name, None)
+        if forked is not None and forked.elsewhere:
+            self._left.add(name)
+        return told
 
     # -- workers
 
@@ -215,6 +225,8 @@ class Zygote:
             recorder.start()
             gc.enable()
             missing = late_imports.missing()
+            if order.items[0].module in self._left:
+                forked_listing.start_server(order.items[0].module)
             with socket_from(channel_fd) as channel:
                 worker.run_batch(order, self._tests, channel, output, claims)
             late_imports.note(missing)

@@ -134,7 +134,8 @@ TABLE = (
         (
             *LOW,
             *("requirements", "ranks.result", "ranks.processes.module_import", "cases"),
-            *("system.garbage", "system.standard_output"),
+            "ranks.processes.leading_imports",
+            *("system.garbage", "system.standard_output", "system.fork_safety"),
         ),
     ),
     # Ranks that run, seen from outside.
@@ -206,6 +207,7 @@ FOR_THE_TYPE_CHECKER = "harness"
 # gives torch's cases our ranks before it imports a test's module; other runs do not load dropin.
 BY_NAME = {
     ("runner.listing", "dropin"),
+    ("runner.forked_listing", "dropin.before_import"),  # the drop-in's decision, too
     ("runner.listing", "runner.pytest_listing"),  # imports pytest, which only some modules need
     ("runner.worker", "runner.pytest_worker"),
     ("runner.cli", "run.cli"),  # `torch-harness run`, which runs no test
@@ -215,6 +217,7 @@ BY_NAME = {
     ("runner.cli", "target_draft.cli"),  # `torch-harness target`, the same
     ("runner.cli", "look.cli"),  # `torch-harness look`, the same
     ("pytest_plugin.plugin", "dropin"),
+    ("pytest_plugin.early_server", "dropin.before_import"),
     ("ranks.processes.module_import", "dropin"),
     ("ranks.processes.preload", "tensors"),  # where a test has imported torch, before ranks are forked
 }

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import gc
 import os
 import socket
+import sys
 import traceback
 from collections.abc import Callable, Sequence
 from typing import NoReturn
@@ -32,8 +34,8 @@ class ForkServerLauncher(ServerLauncher):
     A module that starts threads when it is imported is not imported in the server, but in each rank. Where a
     new server has threads even so (because of sitecustomize, a debugger, a library that torch loads), no fork
     of it is safe: from then on ``fallback`` starts the ranks, if there is one. A module that ranks are to
-    import themselves (``Launch.preload``) needs a server that has not imported it: a new interpreter, which
-    imports what the module imports first.
+    import themselves (``Launch.preload``) needs a server that has not imported it: one that was forked before
+    this process did, else a new interpreter, which imports what the module imports first.
     """
 
     name = "forkserver"
@@ -44,7 +46,10 @@ class ForkServerLauncher(ServerLauncher):
         self._instead: Launcher | None = None
         self._dirty: set[str] = set()
         self._imported_by_ranks: set[str] = set()
-        self._forked = False  # whether the server is a fork of this process, with all that this has imported
+        # Whether the server is a fork of this process, with all that this has imported, and the module before
+        # whose import it was forked.
+        self._forked = False
+        self._forked_before: str | None = None
 
     def ready(self, module: str, sys_path: Sequence[str]) -> None:
         """Starts the server if there is none; see ``ServerLauncher.ready``."""
@@ -58,7 +63,7 @@ class ForkServerLauncher(ServerLauncher):
         lost = False
         if not request.preload:
             self._imported_by_ranks.add(request.module.name)
-            if self._forked:
+            if self._forked and request.module.name != self._forked_before:
                 self.close()
         while self._instead is None:
             trial = _without_preload(request) if request.module.name in self._dirty else request
@@ -85,6 +90,7 @@ class ForkServerLauncher(ServerLauncher):
 
     def _start_server(self, module: str, sys_path: Sequence[str]) -> LaunchServer:
         self._forked = module not in self._dirty | self._imported_by_ranks and begins_as_new()
+        self._forked_before = module if module not in sys.modules else None
         return _fork_server() if self._forked else _fresh_server(sys_path)
 
     def how_it_ended(self) -> str:
@@ -144,5 +150,6 @@ def _fresh_server(sys_path: Sequence[str]) -> LaunchServer:
 
 def serve_fresh(control: socket.socket, parent: Parent) -> None:
     """The entry point of a server that is a new interpreter: imports torch, then serves requests."""
+    gc.disable()  # as the server does; collections take a tenth of the time of an import of torch
     preload.import_torch()
     server.main(control, fork_rank, preload=True, parent=parent)
