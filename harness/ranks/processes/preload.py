@@ -21,6 +21,8 @@ from harness.system import gpu_count
 # Modules that import all the others, by the part of the compiler that needs them. Found by comparing
 # sys.modules before and after a first compile; this module's self-test fails where torch imports others.
 TRACING = (
+    "_pytest.raises",  # dynamo asks whether a context manager is one of pytest's, whoever runs the tests
+    "_pytest.recwarn",
     "torch._dynamo.testing",
     "torch._dynamo.dce_extra_outputs",
     "torch._dynamo.repro.after_dynamo",
