@@ -25,11 +25,13 @@ class ThroughDynamo(FrontEnd):
 
     Dynamo has to trace the function whole, or with ``breaks`` has to break it. What the compiler raises comes
     out as it is, not wrapped by dynamo. ``entries`` counts the graphs that were handed over and compiled;
-    ``attempts`` also those of traces that dynamo gave up and began anew.
+    ``attempts`` also those of traces that dynamo gave up and began anew. ``keeps_with_grad``: the inputs for
+    which writes stay in the graph where a test has both, those that require grad or those that do not.
     """
 
     name = "dynamo"
     shows_graphs = False
+    keeps_with_grad = True
 
     def __init__(self, *, breaks: bool = False) -> None:
         self.entries = self.attempts = self._entries_before = 0
@@ -77,11 +79,13 @@ class ThroughDynamo(FrontEnd):
 class ThroughCache(ThroughDynamo):
     """As ``ThroughDynamo``, twice, with the autograd cache in strict mode: it misses and saves, then it hits.
 
-    A round has a cache of its own. What bypasses the cache is an error.
+    A round has a cache of its own. What bypasses the cache is an error. The first run is ``ThroughDynamo``'s:
+    both front ends together have all that ``keeps_with_grad`` tells apart.
     """
 
     name = "dynamo and the autograd cache"
     runs = 2
+    keeps_with_grad = False
 
     def __init__(self, *, breaks: bool = False) -> None:
         super().__init__(breaks=breaks)

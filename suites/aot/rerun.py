@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from harness.errors import UsageError
-from harness.graphs import FrontEnd
+from harness.graphs import VerificationResult
 from suites.aot.base import AotTestCase
+from suites.aot.front_ends import ThroughDynamo
 from suites.aot.known import Known, all_names, expect, is_bare
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
@@ -19,7 +20,7 @@ def rerun(
     name: str,
     module: str,
     bases: Sequence[type[AotTestCase]],
-    make: Callable[..., FrontEnd],
+    make: Callable[..., ThroughDynamo],
     *,
     stay: Mapping[str, str],
     breaks: Mapping[str, str],
@@ -82,7 +83,8 @@ def _through(test: Callable[..., Any], known: Sequence[Known]) -> Callable[..., 
 class _Rerun(AotTestCase):
     """Gives each test a front end of its own."""
 
-    make: Callable[..., FrontEnd]
+    make: Callable[..., ThroughDynamo]
+    front_end: ThroughDynamo
     breaks: frozenset[str]
 
     def front_end_name(self) -> str:
@@ -93,3 +95,10 @@ class _Rerun(AotTestCase):
         """The front end replaces the class's."""
         super().setUp()
         self.front_end = self.make(breaks=self._testMethodName in self.breaks)
+
+    def _verify_with(
+        self, function: Any, inputs: Any, grad: bool, options: dict[str, Any]
+    ) -> VerificationResult:
+        """With writes in the graph or without, and not both: the front ends share that out."""
+        keep = grad is self.front_end.keeps_with_grad
+        return super()._verify_with(function, inputs, grad, {"keep_input_mutations": keep, **options})
