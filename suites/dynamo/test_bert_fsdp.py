@@ -3,8 +3,9 @@
 Each rank has tokens of its own, and draws its own dropout. What it must arrive at is computed in the rank by
 itself: the loss of its own tokens, and its shard of the mean of the gradients from each rank's.
 
-Inductor gets its graphs from AOTAutograd, which aot_eager ends with: whose a failure is says ``--slow``.
-With it goes BERT in one unit by inductor, which compiles smaller models in one unit in ``suites/fsdp``.
+The standard run has one unit in FSDP1 and units within each other in FSDP2, ``suites/fsdp`` all four, with
+smaller models. BERT by inductor is for ``--slow``: inductor gets its graphs from AOTAutograd, with which
+aot_eager ends, and compiles smaller models there.
 """
 
 from __future__ import annotations
@@ -38,16 +39,14 @@ class BertFsdpTest(FsdpTestCase):
     """On two ranks, in FSDP1."""
 
     sharding = "FSDP1"
-    size = bert.SMALL
-    size_for_inductor, size_in_units_for_inductor = bert.SMALLER, bert.SMALLER_TWICE
+    size, size_in_units = bert.SMALLER, bert.SMALLER_TWICE
     shape = bert.SMALL_BATCH
 
-    def prepare(self, backend, *, whole):
+    def prepare(self, *, whole):
         """Set inductor up to draw dropout as eager does, from the same generator; return a plain model."""
         torch._inductor.config.fallback_random = True
         torch._inductor.config.triton.cudagraphs = False
-        for_inductor = self.size_for_inductor if whole else self.size_in_units_for_inductor
-        return bert.bert(for_inductor if backend == "inductor" else self.size)
+        return bert.bert(self.size if whole else self.size_in_units)
 
     def wrapped(self, model, *, recomputed):
         """The model in FSDP, with each layer in a unit of its own if it is to be recomputed.
@@ -65,7 +64,7 @@ class BertFsdpTest(FsdpTestCase):
 
         One graph of the whole, or three: of the embeddings, of a layer (it serves all), and of the head.
         """
-        plain = self.prepare(backend, whole=whole)
+        plain = self.prepare(whole=whole)
         sharded, shards = self.wrapped(plain, recomputed=not whole)
         counter = self.counted(backend)
         compiled = torch.compile(sharded, backend=counter)
@@ -105,20 +104,24 @@ class BertFsdpTest(FsdpTestCase):
 
     @slow_test
     def test_hf_bert_fsdp(self):
-        """One unit: one graph of the whole model."""
         self.check_bert("inductor", whole=True)
 
+    @slow_test
     def test_hf_bert_fsdp_activation_checkpointing(self):
-        """Each layer in a unit and recomputed: graphs of what comes before, of layers, and of the head."""
-        torch._dynamo.config.guard_nn_modules = True
-        self.check_bert("inductor", whole=False)
+        self.check_units("inductor")
 
     def test_hf_bert_fsdp_aot_eager(self):
+        """One unit: one graph of the whole model."""
         self.check_bert("aot_eager", whole=True)
 
     @slow_test
     def test_hf_bert_fsdp_activation_checkpointing_aot_eager(self):
-        self.check_bert("aot_eager", whole=False)
+        self.check_units("aot_eager")
+
+    def check_units(self, backend):
+        """Each layer in a unit and recomputed: graphs of what comes before, of layers, and of the head."""
+        torch._dynamo.config.guard_nn_modules = True
+        self.check_bert(backend, whole=False)
 
 
 class BertFullyShardTest(BertFsdpTest):
@@ -134,6 +137,13 @@ class BertFullyShardTest(BertFsdpTest):
         self.fsdp2(sharded, *([CheckpointWrapper] if recomputed else []))
         return sharded, lambda whole: reference.row_shards(whole, self.rank, self.world_size)
 
+    @slow_test
+    def test_hf_bert_fsdp_aot_eager(self):
+        self.check_bert("aot_eager", whole=True)
+
+    def test_hf_bert_fsdp_activation_checkpointing_aot_eager(self):
+        self.check_units("aot_eager")
+
 
 @slow_test
 @timeout(bert.FULL_SIZE_S)
@@ -141,7 +151,7 @@ class BertFullyShardTest(BertFsdpTest):
 class BertFullSizeFsdpTest(BertFsdpTest):
     """With BERT's own sizes."""
 
-    size = size_for_inductor = size_in_units_for_inductor = bert.FULL_SIZE
+    size = size_in_units = bert.FULL_SIZE
     shape = bert.FULL_BATCH
 
 
@@ -151,7 +161,7 @@ class BertFullSizeFsdpTest(BertFsdpTest):
 class BertFullSizeFullyShardTest(BertFullyShardTest):
     """With BERT's own sizes."""
 
-    size = size_for_inductor = size_in_units_for_inductor = bert.FULL_SIZE
+    size = size_in_units = bert.FULL_SIZE
     shape = bert.FULL_BATCH
 
 

@@ -55,74 +55,92 @@ class CollectiveArgumentsTest(DdpRanksTestCase):
         values = torch.arange(8.0).reshape(4, 2).roll(rank, 0)
         return (values + 3 * rank + turn + 1) / 4
 
-    def check(self, call, expected, **parameters):
-        """Compile ``call(group, numbers)`` and compare with ``expected(parts, place)``.
+    def check(self, cases):
+        """Compile the calls of all cases in one graph for each group, and compare what each gives.
 
-        ``parts`` are what the members of the group give, stacked; ``place`` is this rank's among them.
+        A case has ``call(group, numbers)`` and ``expected(parts, place)``, by a name: ``parts`` are what the
+        members of the group give, stacked; ``place`` is this rank's among them.
         """
+        calls = [call for call, _ in cases.values()]
         for name, group, members in self.groups:
             torch._dynamo.reset()
             counter = self.counted("eager")
-            compiled = torch.compile(lambda x, group=group: call(group, x), backend=counter, fullgraph=True)
+
+            def run(x, group=group):
+                return [call(group, x) for call in calls]
+
+            compiled = torch.compile(run, backend=counter, fullgraph=True)
             for turn in range(2):
                 parts = torch.stack([self.numbers(rank, turn) for rank in members])
                 place = list(members).index(self.rank)
-                with self.subTest(group=name, turn=turn, **parameters):
-                    found = compiled(self.numbers(self.rank, turn))
-                    self.assertEqual(found, expected(parts, place))
+                found = compiled(self.numbers(self.rank, turn))
+                for (case, (_, expected)), own in zip(cases.items(), found, strict=True):
+                    with self.subTest(case, group=name, turn=turn):
+                        self.assertEqual(own, expected(parts, place))
             self.assertEqual(counter.frame_count, 1)
 
     def test_all_reduce_by_every_reduction(self):
-        for name, (reduction, of) in REDUCTIONS.items():
-
-            def in_place(group, x, reduction=reduction):
+        def in_place(reduction):
+            def call(group, x):
                 x = x.clone()
                 dist.all_reduce(x, op=reduction, group=group)
                 return x * 1
 
-            self.check(in_place, lambda parts, place, of=of: of(parts), reduction=name)
-        self.check(
-            lambda group, x: funcol.all_reduce(x, "min", group) * 1, lambda parts, place: parts.amin(0)
+            return call
+
+        cases = {
+            name: (in_place(reduction), lambda parts, place, of=of: of(parts))
+            for name, (reduction, of) in REDUCTIONS.items()
+        }
+        cases["functional"] = (
+            lambda group, x: funcol.all_reduce(x, "min", group) * 1,
+            lambda parts, place: parts.amin(0),
         )
+        self.check(cases)
 
     def test_reduce_scatter_by_reductions(self):
-        for name in ("max", "avg"):
-            reduction, of = REDUCTIONS[name]
-
-            def in_place(group, x, reduction=reduction):
+        def in_place(reduction):
+            def call(group, x):
                 out = x.new_empty(x.shape[0] // group.size(), x.shape[1])
                 dist.reduce_scatter_tensor(out, x, op=reduction, group=group)
                 return out * 1
 
-            def expected(parts, place, of=of):
-                return of(parts).chunk(len(parts))[place]
+            return call
 
-            self.check(in_place, expected, reduction=name)
+        def scattered(of):
+            return lambda parts, place: of(parts).chunk(len(parts))[place]
+
+        self.check(
+            {name: (in_place(REDUCTIONS[name][0]), scattered(REDUCTIONS[name][1])) for name in ("max", "avg")}
+        )
 
     @unittest.skipUnless(torch_at_least("2.13"), "each is compiled more than once before torch 2.13")
     def test_gathers_and_scatters_over_dimensions(self):
-        for dim in (0, 1):
-            self.check(
-                lambda group, x, dim=dim: funcol.all_gather_tensor(x, dim, group) * 1,
-                lambda parts, place, dim=dim: torch.cat(list(parts), dim),
-                gathered=dim,
-            )
-        # Columns are two, so only pairs can share them out.
-        self.groups = self.groups[1:]
-        for dim in (0, 1):
-            self.check(
-                lambda group, x, dim=dim: funcol.reduce_scatter_tensor(x, "max", dim, group) * 1,
-                lambda parts, place, dim=dim: parts.amax(0).chunk(len(parts), dim)[place],
-                scattered=dim,
+        def gathered(dim):
+            return (
+                lambda group, x: funcol.all_gather_tensor(x, dim, group) * 1,
+                lambda parts, place: torch.cat(list(parts), dim),
             )
 
-    def test_broadcast_from_each_member(self):
-        for source in (0, 1):
-            self.check(
-                lambda group, x, source=source: funcol.broadcast(x, source, group) * 1,
-                lambda parts, place, source=source: parts[source],
-                source=source,
+        def scattered(dim):
+            return (
+                lambda group, x: funcol.reduce_scatter_tensor(x, "max", dim, group) * 1,
+                lambda parts, place: parts.amax(0).chunk(len(parts), dim)[place],
             )
+
+        self.check({f"gathered {dim}": gathered(dim) for dim in (0, 1)})
+        # Columns are two, so only pairs can share them out.
+        self.groups = self.groups[1:]
+        self.check({f"scattered {dim}": scattered(dim) for dim in (0, 1)})
+
+    def test_broadcast_from_each_member(self):
+        def from_(source):
+            return (
+                lambda group, x: funcol.broadcast(x, source, group) * 1,
+                lambda parts, place: parts[source],
+            )
+
+        self.check({f"source {source}": from_(source) for source in (0, 1)})
 
     def test_all_to_all_of_uneven_parts(self):
         """The first member gets one row of each, the last the others."""
@@ -136,7 +154,7 @@ class CollectiveArgumentsTest(DdpRanksTestCase):
             sizes = [1] * (len(parts) - 1) + [4 - (len(parts) - 1)]
             return torch.cat([part.split(sizes)[place] for part in parts])
 
-        self.check(call, expected)
+        self.check({"all_to_all": (call, expected)})
 
     def test_gradients(self):
         """Through collectives that have them, of a loss that differs by rank; on pairs."""

@@ -26,6 +26,7 @@ from suites.dynamo.base import DdpRanksTestCase, learn
 from suites.dynamo.models import SMALL_WIDTHS, ToyModel
 
 ROUNDED = {"rtol": 1e-4, "atol": 1e-6}
+STEPS = 2
 ROWS = 4  # a rank
 
 
@@ -38,21 +39,22 @@ class ModesTestCase(DdpRanksTestCase):
 
     rank_modes = ("fresh",)
 
-    def train(self, mode, *, backward=None, steps=2, tolerance=ROUNDED, hook=None, **options):
+    def train(self, mode, *, forward="aot_eager", backward=None, tolerance=ROUNDED, hook=None, **options):
         """Return the forward graphs' counter and the splits; ``collectives`` are how many each step issued.
 
-        ``backward`` is the backend of compiled autograd; None, the backward is not captured.
+        ``forward`` names a backend, ``backward`` the backend of compiled autograd; None, the backward
+        is not captured.
         """
         config.optimize_ddp = mode
         plain = ToyModel(SMALL_WIDTHS).to(self.device_type)
         ddp = self.wrap(plain, bucket_cap_mb=1)
         if hook is not None:
             ddp.register_comm_hook(None, hook)
-        counter = self.counted("aot_eager")
+        counter = self.counted(forward)
         compiled = torch.compile(ddp, backend=counter, **options)
         self.collectives = []
         with captured_splits() as splits:
-            for _ in range(steps):
+            for _ in range(STEPS):
                 rows = self.draw(self.world_size * ROWS, SMALL_WIDTHS[0])
                 expected = learn(plain, rows)
                 captured = nullcontext() if backward is None else self.captured(backward)
@@ -166,7 +168,7 @@ class TestDdpModes(ModesTestCase):
             with self.subTest(mode=mode):
                 torch._dynamo.reset()
                 with self.assertRaisesRegex(RuntimeError, 'use torch._dynamo.config.optimize_ddp="python_re'):
-                    self.train(mode, backward="eager")
+                    self.train(mode, forward="eager", backward="eager")
 
     def test_unknown_mode(self):
         config.optimize_ddp = "ddp_optimiser"

@@ -107,7 +107,7 @@ class TestFakeDistributedSingleProc(FakeDdpTestCase):
         parts = ("0.weight", "0.bias", "1.in_proj_weight", "1.in_proj_bias", "1.out_proj.weight")
         split = self.check_split(
             Attentive(),
-            (torch.randn(2, 129, 100, 96),),
+            (torch.randn(2, 9, 20, 96),),
             names=(
                 tuple(
                     f"layers.{layer}.{part}"

@@ -22,7 +22,12 @@ from torch._inductor import config as inductor_config
 from torch.nn.attention.flex_attention import flex_attention
 from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 
-from harness import load_tests, requires_cuda, run_tests  # noqa: F401  (unittest calls load_tests)
+from harness import (  # noqa: F401  (unittest calls load_tests)
+    load_tests,
+    requires_cuda,
+    run_tests,
+    slow_test,
+)
 from harness.graphs import captured_splits
 from harness.releases import torch_at_least
 from harness.targets import Capability, needs
@@ -154,18 +159,19 @@ class TestSplitFeatures(DdpCompileTestCase):
         self.assertEqual(counter.frame_count, 3)
 
     def test_compiled_flex_attention_full_model_ddp(self):
-        self.check_flex_attention(local=False)
+        self.check_flex_attention("aot_eager", local=False)
 
     def test_compiled_flex_attention_local_ddp(self):
-        self.check_flex_attention(local=True)
+        self.check_flex_attention("aot_eager", local=True)
 
-    def check_flex_attention(self, *, local):
-        """Compile a model whose scores read a buffer, or only its attention; compare with plain attention.
+    @slow_test
+    def test_compiled_flex_attention_full_model_ddp_inductor(self):
+        inductor.allow_vectors()  # its kernels for the CPU need them, and a header of their own
+        self.check_flex_attention("inductor", local=False)
 
-        Compiled alone, within DDP, attention has nothing to do with DDPOptimizer, and needs no inductor.
-        """
-        counter = self.counted("aot_eager" if local else "inductor")
-        inductor.allow_vectors()  # its kernels for the CPU need them
+    def check_flex_attention(self, backend, *, local):
+        """Compile a model whose scores read a buffer, or only its attention; compare with plain attention."""
+        counter = self.counted(backend)
 
         class Attention(nn.Module):
             def __init__(self):
