@@ -6,16 +6,20 @@ the drop-in knows for which modules that is needed.
 
 from __future__ import annotations
 
+import contextlib
+import faulthandler
 import importlib
 import os
 import signal
 import socket
+import sys
 from typing import Any, NoReturn
 
 from harness.errors import ProtocolError
 from harness.runner.listing import Listing, list_module
 from harness.runner.messages import Loaded, decode, encode
 from harness.system import posix
+from harness.system.signals import WORKER_STACKS
 from harness.wire import recv_frame, send_frame, socket_pair
 
 
@@ -49,7 +53,10 @@ class ForkedListing:
         self._pid = os.fork()
         self._end, other = (near, far) if self._pid else (far, near)
         other.close()
-        if not self._pid:
+        if self._pid:
+            faulthandler.unregister(WORKER_STACKS)  # of an import that hangs the fork's stack is wanted
+            signal.signal(WORKER_STACKS, lambda *_: os.kill(self._pid, WORKER_STACKS))
+        else:
             posix.die_with_parent(signal.SIGKILL)
             if os.getppid() != self._zygote:
                 os._exit(1)
@@ -69,7 +76,9 @@ class ForkedListing:
                 frame = recv_frame(self._end)
             except (OSError, ProtocolError):
                 frame = None
-        os.waitpid(self._pid, 0)
+        faulthandler.register(WORKER_STACKS, sys.__stderr__ or 2, all_threads=True, chain=False)
+        with contextlib.suppress(ChildProcessError):  # where an import had SIGCHLD ignored, the kernel has
+            os.waitpid(self._pid, 0)
         answer = decode(frame) if frame is not None else None
         assert answer is None or isinstance(answer, Loaded), answer
         return answer

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import faulthandler
+import os
+import signal
 import unittest
 from collections import Counter
+from collections.abc import Callable
 from typing import ClassVar
+from unittest import mock
 
+from harness.runner import forked_listing
+from harness.runner.forked_listing import ForkedListing
+from harness.runner.listing import Listing
+from harness.runner.messages import Loaded
+from harness.system.signals import WORKER_STACKS
 from suites.selftest.runner.runs import Finished, RunnerCase
 
 FIRST = """
@@ -76,6 +86,35 @@ class ForkedListingTest(RunnerCase):
                 run, _ = self.play(body)
                 self.assertEqual(run.code, 1, run.out)
                 self.assertIn(text, run.out)
+
+
+class HangTest(unittest.TestCase):
+    """A fork whose import hangs, made by this process in the place of a zygote."""
+
+    def test_stacks(self) -> None:
+        """The signal by which the zygote is asked for its stack reaches the fork."""
+        readable, writable = os.pipe()
+        self.addCleanup(os.close, readable)
+        self.addCleanup(signal.signal, WORKER_STACKS, signal.SIG_DFL)
+        self.addCleanup(faulthandler.unregister, WORKER_STACKS)
+
+        def import_it(_name: str, leave: Callable[[str], bool]) -> Listing:
+            if not leave("file"):
+                signal.pthread_sigmask(signal.SIG_BLOCK, [WORKER_STACKS])
+                os.write(writable, b"ready ")
+                signal.sigwait([WORKER_STACKS])
+                os._exit(os.write(writable, b"asked"))
+            return Listing()
+
+        ready = mock.Mock(**{"prepare.return_value": True})
+        with mock.patch.multiple(forked_listing, list_module=import_it, _home=lambda: ready):
+            forked = ForkedListing("made")
+            forked.list()
+        os.close(writable)
+        self.assertEqual(os.read(readable, 6), b"ready ")
+        signal.raise_signal(WORKER_STACKS)
+        self.assertIsNone(forked.result(Loaded("made", [])))
+        self.assertEqual(os.read(readable, 6), b"asked")
 
 
 if __name__ == "__main__":
