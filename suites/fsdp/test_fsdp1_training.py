@@ -15,7 +15,7 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
 import torch
 from torch.distributed.fsdp import ShardingStrategy
 
-from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
+from harness import load_tests, run_tests, slow_test  # noqa: F401  (unittest calls load_tests)
 from suites.fsdp import reference
 from suites.fsdp.base import FsdpTestCase, checkpointed
 from suites.fsdp.models import ELEMENTS, Block, Net
@@ -112,9 +112,17 @@ class Fsdp1TrainingWorldSize4Test(TrainingBodies, FsdpTestCase):
 
 
 class Fsdp1TrainingInductorTest(TrainingBodies, FsdpTestCase):
-    """Graphs that are compiled to C++."""
+    """Graphs that are compiled to C++: of blocks; the whole is ``test_fsdp1``'s."""
 
     backend = "inductor"
+
+    @slow_test
+    def test_whole(self):
+        super().test_whole()
+
+    @slow_test
+    def test_whole_with_checkpointed_blocks(self):
+        super().test_whole_with_checkpointed_blocks()
 
 
 if __name__ == "__main__":
