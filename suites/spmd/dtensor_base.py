@@ -94,6 +94,10 @@ class Bodies:
         every = list(combinations)
         return every if self.rank_modes[0] == "pooled" else thinned(every)
 
+    def draws(self, count: int) -> int:
+        """So many draws on pooled ranks, a third in the other modes, for the same reason."""
+        return count if self.rank_modes[0] == "pooled" else -(-count // 3)
+
     def mesh(self, *shape: int) -> DeviceMesh:
         """A mesh of that shape over all ranks; the same one each time."""
         if shape not in self._meshes:
