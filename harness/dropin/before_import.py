@@ -15,7 +15,6 @@ import sys
 import types
 from pathlib import Path
 
-from harness.cases.multiprocess import RankOrchestration, make_ready
 from harness.dropin.child_code import asking_line, differs_in_children
 from harness.ranks.processes.leading_imports import names_in
 from harness.settings import EnvVar
@@ -33,6 +32,8 @@ _DEFINITIONS = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDe
 
 def start_server(module_name: str) -> None:
     """Starts the server of the ranks of a module that is about to be imported; they raise its errors."""
+    from harness.cases.multiprocess import RankOrchestration, make_ready  # most files do not ask
+
     make_ready(RankOrchestration.rank_modes, module_name)
 
 

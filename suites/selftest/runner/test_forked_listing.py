@@ -15,6 +15,7 @@ from harness.runner import forked_listing
 from harness.runner.forked_listing import ForkedListing
 from harness.runner.listing import Listing
 from harness.runner.messages import Loaded
+from harness.settings import EnvVar
 from harness.system.signals import WORKER_STACKS
 from suites.selftest.runner.runs import Finished, RunnerCase
 
@@ -107,7 +108,8 @@ class HangTest(unittest.TestCase):
             return Listing()
 
         ready = mock.Mock(**{"prepare.return_value": True})
-        with mock.patch.multiple(forked_listing, list_module=import_it, _home=lambda: ready):
+        patches = mock.patch.multiple(forked_listing, list_module=import_it, _home=lambda: ready)
+        with patches, mock.patch.dict(os.environ, {EnvVar.DROP_IN: "1"}):
             forked = ForkedListing("made")
             forked.list()
         os.close(writable)
