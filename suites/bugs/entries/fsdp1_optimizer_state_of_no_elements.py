@@ -3,6 +3,7 @@ r"""FSDP1 has no optimizer state dict where a parameter has no elements.
 kind: refused
 expected: The state dict, as without FSDP: the parameter is trained like others, and its state is empty.
 happens: "weight is not in the optimizer state": no rank has a part of the parameter, so none tells of it.
+  Of Adam, whose state holds tensors of no elements, the "step" is lost alone, and loading it is a KeyError.
 fails: refused: RuntimeError: \S* ?is not in the optimizer state
 since: 2.11
 reach: public API
@@ -10,6 +11,7 @@ fuzzer: fsdp1
 upstream: none found
 who: Whoever writes checkpoints of a model in which a layer's size may be 0.
 seen: ^fsdp1: refused: RuntimeError: \S*empty\S* is not in the optimizer state[^|]*\| [^|]*orig[^|]*restores
+seen: ^fsdp1: internal assertion: KeyError: 'step'[^|]*\| [^|]*empty[^|]*orig[^|]*adam[^|]*restores
 """
 
 import tempfile

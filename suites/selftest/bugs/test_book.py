@@ -131,6 +131,8 @@ class PatternsTest(unittest.TestCase):
             ("file_store_append_of_the_same", "stores: silently wrong: get gives a value for a value | tcp; turns; set; append; get", False),  # noqa: E501
             ("file_store_append_of_the_same", "stores: silently wrong: get gives a value for a value | file; turns; set; add; get", False),  # noqa: E501
             ("file_store_append_of_the_same", "stores: silently wrong: no order of the calls gives what they gave: append, compare_set | prefix file; ranks; append || compare_set", True),  # noqa: E501
+            ("fsdp1_optimizer_state_of_no_elements", "fsdp1: internal assertion: KeyError: 'step' | tiny; empty; mesh(1x2); orig; adam; step(1, restores full)", True),  # noqa: E501
+            ("fsdp1_optimizer_state_of_no_elements", "fsdp1: internal assertion: KeyError: 'step' | tiny; mesh(1x2); orig; adam; step(1, restores full)", False),  # noqa: E501
             ("fsdp1_shared_parameter_without_sync", f"fsdp1: refused: RuntimeError: {assigned} | shared; shared; mesh(2); dtype=bfloat16; orig; strategy=NO_SHARD; sgd; step(2, once)", True),  # noqa: E501
             ("fsdp1_shared_parameter_without_sync", f"fsdp1: refused: RuntimeError: {assigned} | shared; shared; mesh(2); dtype=bfloat16; orig; sgd; step(2, each)", False),  # noqa: E501
             ("fsdp1_shared_parameter_without_sync", f"fsdp1: refused: RuntimeError: {assigned} | shared; linear; mesh(2); dtype=bfloat16; orig; sgd; step(2, once)", False),  # noqa: E501
