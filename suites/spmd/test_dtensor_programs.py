@@ -31,7 +31,7 @@ from suites.bugs.book import known
 
 RANKS = 4
 #: Programs of each test, which take a tenth of a second or more each.
-EXAMPLES = 8
+EXAMPLES = 15
 #: How many simpler programs are tried before what is found counts as the smallest.
 ATTEMPTS = 60
 #: Of the programs, the part that DTensor has to run rightly to the end.
