@@ -90,9 +90,7 @@ VARIABLES = (
     ),
     Variable(EnvVar.PDB_RANK, "rank", "that rank gets the terminal, and no deadline is kept"),
     Variable(EnvVar.DROP_IN, "1", "what --drop-in and harness.dropin set for the processes that they start"),
-    Variable(
-        EnvVar.EXAMPLES, "number", "random examples of each property test; unset: few, the same each time"
-    ),
+    Variable(EnvVar.EXAMPLES, "number", "random examples of each property test, of HARNESS_SEED; unset: few"),
     Variable(
         EnvVar.CHAOS,
         "seed",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
@@ -34,6 +33,7 @@ from harness.fuzzing.program import (
     Step,
     Straggler,
 )
+from harness.hypothesis_examples import seed_of_examples
 from harness.seeding import base_seed
 from harness.settings import Settings
 
@@ -95,11 +95,10 @@ def programs(
 def drawn(strategy: SearchStrategy[Program], count: int) -> Iterator[Program]:
     """Yields ``count`` programs, the same ones in each run.
 
-    With ``HARNESS_EXAMPLES`` set it yields that many, and different ones in each run.
+    With ``HARNESS_EXAMPLES`` set it yields that many, from ``seed_of_examples``.
     """
     asked = Settings.from_environ(os.environ).examples
-    start = base_seed() if asked is None else random.SystemRandom().getrandbits(32)
-    return drawn_from(strategy, asked or count, start)
+    return drawn_from(strategy, asked or count, seed_of_examples(base_seed()))
 
 
 def drawn_from(strategy: SearchStrategy[Program], count: int, seed: int) -> Iterator[Program]:

@@ -245,7 +245,7 @@ def resolve(options: argparse.Namespace, argv: Sequence[str], environ: Mapping[s
         argv=tuple(argv),
         environ=environ,
         cwd=_working_directory(),
-        settings=_settings(options, environ),
+        settings=_settings(options, environ, earlier),
         jobs=options.jobs or processors.available(),
         shuffle=_shuffle(options, earlier),
         earlier=earlier,
@@ -299,8 +299,13 @@ def _shuffle(options: argparse.Namespace, earlier: EarlierRun | None) -> int | N
     return random.SystemRandom().randrange(LARGEST_SEED + 1)
 
 
-def _settings(options: argparse.Namespace, environ: Mapping[str, str]) -> Settings:
-    """The library's settings: those of the environment, replaced by the options that are given."""
+def _settings(
+    options: argparse.Namespace, environ: Mapping[str, str], earlier: EarlierRun | None
+) -> Settings:
+    """The library's settings: those of the environment, replaced by the options that are given.
+
+    With a number of examples and no seed the run has one of its own: the earlier run's, or a new one.
+    """
     given = {
         "timeout_s": options.timeout,
         "timeout_multiplier": options.timeout_multiplier,
@@ -325,4 +330,9 @@ def _settings(options: argparse.Namespace, environ: Mapping[str, str]) -> Settin
             f"{EnvVar.LAUNCHER}=external: have torchrun or srun start the test file itself on each rank "
             "(torchrun ... -m unittest test_sums), not run_tests.py, which starts processes of its own"
         )
-    return replace(settings, **{name: value for name, value in given.items() if value is not None})
+    settings = replace(settings, **{name: value for name, value in given.items() if value is not None})
+    if settings.examples is None or options.seed is not None or environ.get(EnvVar.SEED):
+        return settings
+    before = earlier.info.seed if earlier is not None else None
+    drawn = random.SystemRandom().randrange(LARGEST_SEED + 1)
+    return replace(settings, seed=drawn if before is None else before)

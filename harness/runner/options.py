@@ -178,7 +178,8 @@ def _repetition(parser: argparse.ArgumentParser) -> None:
         help="run the tests of each module in random order, in another one with each --repeat; "
         "the seed is printed")  # fmt: skip
     add("--examples", metavar="N", type=_count(1),
-        help=f"random examples of each property test, other ones each time ({EnvVar.EXAMPLES})")  # fmt: skip
+        help="random examples of each property test, of --seed or a seed that is drawn and printed "
+        f"({EnvVar.EXAMPLES})")  # fmt: skip
     add("--chaos", metavar="SEED", type=_seed,
         help="delay ranks at random around communication, with --repeat by the next seed in each round; "
         f"what passes under one and fails under another is a race ({EnvVar.CHAOS})")  # fmt: skip

@@ -6,11 +6,11 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from harness import TestCase, environment
+from harness import TestCase
 from harness.fuzzing.hunted import Hunted, Rejected
 from harness.fuzzing.player import played, quiet_environment, smallest
 from harness.fuzzing.signature import Failure, Signature
-from harness.hypothesis_examples import wanted
+from harness.hypothesis_examples import seed_of_examples, wanted
 from suites.bugs.book import known
 
 
@@ -21,11 +21,10 @@ class RandomProgramsCase(TestCase):
         """Fail for a program that fails and is not in the book, and where as many are rejected as are played.
 
         ``drawn`` gives the program of a seed. There are ``examples`` programs, always the same; with
-        ``HARNESS_EXAMPLES`` so many, which are others each time.
+        ``HARNESS_EXAMPLES`` so many, those of the run's seed.
         """
         count, rejected = wanted(examples), 0
-        asked = environment.settings().examples is not None
-        seeds = random.SystemRandom() if asked else random.Random(0)
+        seeds = random.Random(seed_of_examples(0))
         with quiet_environment():
             for _ in range(count):
                 seed = seeds.getrandbits(48)

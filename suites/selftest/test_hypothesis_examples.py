@@ -9,7 +9,7 @@ from unittest import mock
 import hypothesis
 from hypothesis import strategies as st
 
-from harness.hypothesis_examples import bounded
+from harness.hypothesis_examples import bounded, seed_of_examples
 
 
 class BoundedTest(unittest.TestCase):
@@ -35,7 +35,25 @@ class BoundedTest(unittest.TestCase):
         self.assertGreater(len(self.drawn(HARNESS_EXAMPLES="60")), 40)
 
     def test_more_examples_are_other_ones_each_time(self) -> None:
-        self.assertNotEqual(self.drawn(HARNESS_EXAMPLES="60"), self.drawn(HARNESS_EXAMPLES="60"))
+        with mock.patch.dict(os.environ):
+            os.environ.pop("HARNESS_SEED", None)
+            self.assertNotEqual(self.drawn(HARNESS_EXAMPLES="60"), self.drawn(HARNESS_EXAMPLES="60"))
+
+    def test_more_examples_of_a_seed(self) -> None:
+        """A run's seed decides which they are; it does not change the few that are always the same."""
+        asked = {"HARNESS_EXAMPLES": "60"}
+        first = self.drawn(**asked, HARNESS_SEED="7")
+        self.assertEqual(first, self.drawn(**asked, HARNESS_SEED="7"))
+        self.assertNotEqual(first, self.drawn(**asked, HARNESS_SEED="8"))
+        self.assertEqual(self.drawn(HARNESS_SEED="7"), self.drawn(HARNESS_SEED="8"))
+
+    def test_seed_of_examples(self) -> None:
+        """What is drawn without hypothesis starts from the same seed."""
+        with mock.patch.dict(os.environ, HARNESS_SEED="7"):
+            os.environ.pop("HARNESS_EXAMPLES", None)
+            self.assertEqual(seed_of_examples("usual"), "usual")
+            os.environ["HARNESS_EXAMPLES"] = "60"
+            self.assertEqual(seed_of_examples("usual"), 7)
 
 
 if __name__ == "__main__":

@@ -128,6 +128,28 @@ class ShuffleTest(unittest.TestCase):
                 self.assertEqual(invocation(f"--resume={directory}", *now).shuffle, wanted)
 
 
+class SeedOfExamplesTest(unittest.TestCase):
+    """The seed of a run that is asked for a number of examples."""
+
+    def test_fresh(self) -> None:
+        """It is drawn, and part of the command that reproduces a failure, unless one is given."""
+        seeds = {invocation("--examples", "9").settings.seed for _ in range(3)}
+        self.assertGreater(len(seeds), 1)
+        self.assertEqual(invocation("--examples", "9", "--seed", "7").settings.seed, 7)
+        self.assertEqual(invocation("--examples", "9", HARNESS_SEED="8").settings.seed, 8)
+        self.assertEqual(invocation("--seed", "7").settings.seed, 7)
+        self.assertEqual(invocation().settings.seed, 1234)
+
+    def test_resumed(self) -> None:
+        """A resumed run goes on with the seed that the earlier one drew."""
+        directory = runs.new_directory(self)
+        with journal.create(directory) as made:
+            options = invocation("--examples", "9").given
+            made.begin(RunInfo(argv=("--examples", "9"), cwd=os.getcwd(), options=options, seed=5))
+        self.assertEqual(invocation(f"--resume={directory}").settings.seed, 5)
+        self.assertEqual(invocation(f"--resume={directory}", "--seed", "6").settings.seed, 6)
+
+
 class DeadlineTest(unittest.TestCase):
     """The deadlines of a drop-in run."""
 
@@ -177,13 +199,14 @@ class CommandTest(unittest.TestCase):
             (["--seed=3", "--timeout=2.5"], {}, " --seed 3 --timeout 2.5"),
             (["--timeout-multiplier=4"], {}, " --timeout-multiplier 4"),
             ([], {"HARNESS_TIMEOUT_MULTIPLIER": "0.5"}, " --timeout-multiplier 0.5"),
-            (["--examples=9", "--ranks=local"], {}, " --examples 9 --ranks local"),
+            (["--examples=9", "--seed=2", "--ranks=local"], {}, " --seed 2 --examples 9 --ranks local"),
             (["--chaos=0"], {}, " --chaos 0"),
             (["--slow", "--strict", "--drop-in"], {}, " --slow --strict --drop-in"),
             (["--plugin=a.b", "--backend=Mine"], {}, " --backend mine --plugin a.b"),
             ([], {"HARNESS_DEVICE": "cuda"}, " --device cuda"),
             ([], {"HARNESS_SEED": "3", "HARNESS_STRICT": "1"}, " --seed 3 --strict"),
-            ([], {"HARNESS_TIMEOUT": "9", "HARNESS_EXAMPLES": "5"}, " --timeout 9 --examples 5"),
+            ([], {"HARNESS_SEED": "3", "HARNESS_EXAMPLES": "5"}, " --seed 3 --examples 5"),
+            ([], {"HARNESS_TIMEOUT": "9"}, " --timeout 9"),
             (["--drop-in"], {"DISTRIBUTED_TESTS_DEFAULT_TIMEOUT": "900"}, " --drop-in"),
         )
         usual = invocation().command
