@@ -140,8 +140,11 @@ class Drawing(unittest.TestCase):
             os.environ.pop("HARNESS_EXAMPLES", None)
             self.assertEqual(some(120), some(120))
             self.assertEqual(len(some(120)), 120)
-        self.assertEqual(len(some(1, HARNESS_EXAMPLES="7")), 7)
-        self.assertNotEqual(some(1, HARNESS_EXAMPLES="9"), some(1, HARNESS_EXAMPLES="9"))
+            os.environ.pop("HARNESS_SEED", None)
+            self.assertEqual(len(some(1, HARNESS_EXAMPLES="7")), 7)
+            self.assertNotEqual(some(1, HARNESS_EXAMPLES="9"), some(1, HARNESS_EXAMPLES="9"))
+            asked = {"HARNESS_EXAMPLES": "9", "HARNESS_SEED": "7"}
+            self.assertEqual(some(1, **asked), some(1, **asked))
 
 
 if __name__ == "__main__":
