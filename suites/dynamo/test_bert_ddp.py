@@ -3,7 +3,8 @@
 Each rank has tokens of its own, and draws its own dropout. What it must arrive at is computed in the rank by
 itself: the loss of its own tokens, and the mean of the gradients that the plain model gets from each rank's.
 
-With ``--slow`` also by inductor, and with DDP's static graph: the standard run trains smaller models so.
+The standard run compiles it by inductor in one process, which stands in for a rank; with ``--slow`` also on
+ranks, and with DDP's static graph.
 """
 
 from __future__ import annotations
@@ -82,7 +83,6 @@ class BertFakeDdpTest(BertBodies, DynamoTestCase):
         self.check_steps(plain, compiled, fake, 0, 1, device)
         self.assertEqual(counter.frame_count, graphs or self.graphs)
 
-    @slow_test
     def test_hf_bert_ddp_inductor(self):
         self.check_bert("inductor")
 
