@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 
 from harness.ranks.processes import preload
+from harness.system.fork_safety import IMPORTED
 
 # Each takes four tenths of a second or more, by itself or with what it imports, or is part of a compile.
 SLOW = (
@@ -62,9 +63,16 @@ class LateImports:
         return [SLOW[place] for place in self.missing() if late[place]]
 
     def import_them(self) -> bool:
-        """Imports what is ``to_import``, for the forks to come; whether that was anything."""
+        """Imports what is ``to_import``, for the forks to come; whether that was anything.
+
+        The state that these imports leave, a new process would have too.
+        """
         names = self.to_import()
-        preload.import_modules(names)
+        if names:
+            as_imported = not IMPORTED.changed()
+            preload.import_modules(names)
+            if as_imported:
+                IMPORTED.note()
         return bool(names)
 
 

@@ -93,7 +93,7 @@ class PrepareTest(unittest.TestCase):
 
 
 class DefinitionsTest(unittest.TestCase):
-    """``only_defines``."""
+    """``only_defines``, by sources of conftest files."""
 
     def test_sources(self) -> None:
         """Sources by what they do when they are imported."""

@@ -57,6 +57,23 @@ class OfTheirOwn(MultiProcessTestCase):
 def tearDownModule():
     print("parent:", "torch._dynamo" in sys.modules)
 """
+OF_A_LATER_WORKER = """
+import torch
+from harness import MultiProcessTestCase
+
+IMPORTED = os.urandom(8).hex()
+
+class Forked(MultiProcessTestCase):
+    world_size = 2
+
+    def setUp(self):
+        super().setUp()
+        os.environ["IMPORTED_BY_THE_WORKER"] = IMPORTED
+
+    def test_forked(self):
+        self.assertTrue("torch._dynamo" in sys.modules)
+        self.assertEqual(IMPORTED, os.environ["IMPORTED_BY_THE_WORKER"])
+"""
 PLAIN = """
 import torch
 
@@ -79,6 +96,7 @@ class LateImportsTest(unittest.TestCase):
         for patch in (
             mock.patch.object(late_imports, "SLOW", ("late_one", "late_two")),
             mock.patch.dict(sys.modules, torch=mock.Mock()),
+            mock.patch.object(late_imports, "IMPORTED"),
         ):
             patch.start()
             self.addCleanup(patch.stop)
@@ -145,8 +163,9 @@ class RanksTest(runs.RunnerCase):
         self.assertIn("parent: False", done.stdout)
 
     def test_runner(self) -> None:
-        """By the runner each class has a worker of its own, with a server of its own."""
-        done = self.run_tests("--jobs", "1", "test_late")
+        """By the runner each module has a worker of its own, of which its ranks' server is a fork."""
+        self.write("test_later", OF_A_LATER_WORKER)
+        done = self.run_tests("--jobs", "1", "test_late", "test_later")
         self.assertEqual(set(done.statuses.values()), {"passed"}, done.out)
 
     def test_plain(self) -> None:
