@@ -1,4 +1,4 @@
-r"""any() of a sharded mask counts the ranks that have one where its result is multiplied.
+r"""any() of a sharded mask counts the ranks that have one where its result is multiplied or divided.
 
 kind: silently wrong
 expected: any() is True or False, and the product with it the number or 0.
@@ -12,7 +12,7 @@ fuzzer: dtensor
 upstream: none found; pytorch/pytorch#134206 made the sum the reduction of any
 who: Whoever asks any() of a mask that is sharded, and scales or masks by the answer.
 seen: ^dtensor: silently wrong: (value|shape) of v# differs[^|]*Partial\(sum\)[^|]*\|
-    .*\.any\([^|]*(\* \{|\.sum\()
+    .*\.any\([^|]*(\* \{| / |\.sum\()
 """
 
 import tempfile

@@ -139,6 +139,7 @@ class PatternsTest(unittest.TestCase):
             ("dtensor_gradient_of_infinity_norm", "dtensor: silently wrong: value of v#.grad differs, (Shard(dim=#),) | torch.linalg.vector_norm({0}, ord=float('inf')); backward", True),  # noqa: E501
             ("dtensor_gradient_of_infinity_norm", "dtensor: silently wrong: value of v# differs, (Shard(dim=#),) | torch.linalg.vector_norm({0}, ord=float('inf')); backward", False),  # noqa: E501
             ("dtensor_product_with_any", "dtensor: silently wrong: value of v# differs, (Partial(sum),) | ({0} > 0.3).any(0); {0}.sum()", True),  # noqa: E501
+            ("dtensor_product_with_any", "dtensor: silently wrong: value of v# differs, (Partial(sum),) | ({0} > 0.3).any(0); {0} / 4", True),  # noqa: E501
             ("dtensor_product_with_any", "dtensor: silently wrong: value of v# differs, (Partial(sum),) | {0}.sum()", False),  # noqa: E501
             ("dtensor_backward_of_cat_of_nothing", f"dtensor: refused: RuntimeError: aten.add.Tensor {mixed} | {{0}}.mean(0); torch.cat([{{0}}, {{1}}]); backward", True),  # noqa: E501
             ("dtensor_backward_of_cat_of_nothing", f"dtensor: refused: RuntimeError: aten.add.Tensor {mixed} | {{0}}.mean(0); backward", False),  # noqa: E501
