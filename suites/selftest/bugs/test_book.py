@@ -141,6 +141,9 @@ class PatternsTest(unittest.TestCase):
             ("dtensor_product_with_any", "dtensor: silently wrong: value of v# differs, (Partial(sum),) | ({0} > 0.3).any(0); {0}.sum()", True),  # noqa: E501
             ("dtensor_product_with_any", "dtensor: silently wrong: value of v# differs, (Partial(sum),) | ({0} > 0.3).any(0); {0} / 4", True),  # noqa: E501
             ("dtensor_product_with_any", "dtensor: silently wrong: value of v# differs, (Partial(sum),) | {0}.sum()", False),  # noqa: E501
+            ("dtensor_backward_of_redistributed_reduction", "dtensor: internal assertion: AssertionError: Redistribution from one partial type (P(sum)) to another (_NormP(#)) is unsupported. | uneven Shard; torch._foreach_norm([{0}, {1}])[0]; redistribute; {0} - {1}; backward", True),  # noqa: E501
+            ("dtensor_backward_of_redistributed_reduction", "dtensor: internal assertion: AssertionError: Redistribution from one partial type (P(sum)) to another (P(max)) is unsupported. | uneven Shard; {0}.max(); redistribute; {0} * {1}; backward", True),  # noqa: E501
+            ("dtensor_backward_of_redistributed_reduction", "dtensor: internal assertion: AssertionError: Redistribution from one partial type (P(sum)) to another (P(max)) is unsupported. | uneven Shard; {0}.max(); {0} * {1}; backward", False),  # noqa: E501
             ("dtensor_backward_of_cat_of_nothing", f"dtensor: refused: RuntimeError: aten.add.Tensor {mixed} | {{0}}.mean(0); torch.cat([{{0}}, {{1}}]); backward", True),  # noqa: E501
             ("dtensor_backward_of_cat_of_nothing", f"dtensor: refused: RuntimeError: aten.add.Tensor {mixed} | {{0}}.mean(0); backward", False),  # noqa: E501
             ("dtensor_expand_of_sharded_row", f"dtensor: refused: RuntimeError: # {expand}(Spec(f#[#, #](RS(#))), [#, #]) | torch.nn.functional.mse_loss({{0}}, {{1}})", True),  # noqa: E501

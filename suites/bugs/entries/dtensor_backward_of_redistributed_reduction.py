@@ -1,17 +1,18 @@
-r"""backward through the maximum of a sharded tensor fails where that is redistributed by the program itself.
+r"""backward through a mean, maximum or norm of a sharded tensor fails where the program redistributes it.
 
 kind: internal assertion
-expected: The gradients, as where the operator that takes the maximum redistributes it.
-happens: AssertionError "Redistribution from one partial type (P(sum)) to another (P(max)) is unsupported".
+expected: The gradients, as where the operator that uses the mean redistributes it.
+happens: AssertionError "Redistribution from one partial type (P(sum)) to another (P(avg)) is unsupported".
   The backward of redistribute() gives gradients the placements that its input had; there is no way from
-  Partial("sum") to Partial("max"), and a gradient needs none.
-fails: internal assertion: AssertionError: .*from one partial type \(P\(sum\)\) to another \(P\(max\)\)
+  Partial("sum") to those of a mean, maximum, minimum, product or norm, and a gradient needs none.
+fails: internal assertion: AssertionError: .*from one partial type \(P\(sum\)\) to another \(P\(avg\)\)
 since: 2.11
 reach: public API
 fuzzer: dtensor
 upstream: none found; pytorch/pytorch#172041 made what had been passed over an error
-who: Whoever writes a softmax or a scaling by the largest element on a sharded tensor by hand.
-seen: one partial type \(P\(sum\)\) to another \(P\(m\w+\)\)[^|]*\| .*\ba?m(ax|in)\(.*redistribute.*backward$
+who: Whoever normalises a sharded tensor by hand: by its mean, its norm, or its largest element for a softmax.
+seen: one partial type \(P\(sum\)\) to another \([^|]*\) is unsupported[^|]*\|
+    .*(max|min|mean|norm|prod)\w*\(.*redistribute.*backward$
 """
 
 import tempfile
@@ -27,11 +28,11 @@ def main(rank, path):
     dist.init_process_group("gloo", store=dist.FileStore(path, 2), rank=rank, world_size=2)
     mesh = init_device_mesh("cpu", (2,))
     x = distribute_tensor(torch.arange(4.0), mesh, [Shard(0)]).requires_grad_()
-    top = x.max().redistribute(mesh, [Replicate()])
-    (x * top).sum().backward()
+    mean = x.mean().redistribute(mesh, [Replicate()])
+    (x * mean).sum().backward()
     found = x.grad.full_tensor().tolist()
     dist.barrier()
-    assert found == [3, 3, 3, 9], f"of x times its maximum, and not {found}"
+    assert found == [3, 3, 3, 3], f"of x times its mean, and not {found}"
     dist.destroy_process_group()
 
 
