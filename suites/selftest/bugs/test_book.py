@@ -141,6 +141,7 @@ class PatternsTest(unittest.TestCase):
             ("dtensor_product_with_any", "dtensor: silently wrong: value of v# differs, (Partial(sum),) | ({0} > 0.3).any(0); {0}.sum()", True),  # noqa: E501
             ("dtensor_product_with_any", "dtensor: silently wrong: value of v# differs, (Partial(sum),) | ({0} > 0.3).any(0); {0} / 4", True),  # noqa: E501
             ("dtensor_product_with_any", "dtensor: silently wrong: value of v# differs, (Partial(sum),) | {0}.sum()", False),  # noqa: E501
+            ("dtensor_sum_of_partial_norms", "dtensor: silently wrong: value of v# differs, (_NormPartial(#),) | Shard; torch.linalg.vector_norm({0}, dim=0); {0}.sum()", True),  # noqa: E501
             ("dtensor_backward_of_redistributed_reduction", "dtensor: internal assertion: AssertionError: Redistribution from one partial type (P(sum)) to another (_NormP(#)) is unsupported. | uneven Shard; torch._foreach_norm([{0}, {1}])[0]; redistribute; {0} - {1}; backward", True),  # noqa: E501
             ("dtensor_backward_of_redistributed_reduction", "dtensor: internal assertion: AssertionError: Redistribution from one partial type (P(sum)) to another (P(max)) is unsupported. | uneven Shard; {0}.max(); redistribute; {0} * {1}; backward", True),  # noqa: E501
             ("dtensor_backward_of_redistributed_reduction", "dtensor: internal assertion: AssertionError: Redistribution from one partial type (P(sum)) to another (P(max)) is unsupported. | uneven Shard; {0}.max(); {0} * {1}; backward", False),  # noqa: E501
