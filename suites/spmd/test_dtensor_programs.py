@@ -78,13 +78,18 @@ class DTensorProgramsTest(LocalDTensorContinuousTestBase):
         """The smallest program found that fails with the same type of error, and its error."""
         left = ATTEMPTS
         candidates = simpler(program)
-        while left and (candidate := next(candidates, None)) is not None:
+        while left and (candidate := self.next_of(candidates, ranks)) is not None:
             if candidate.world_size == RANKS:
                 left -= 1
                 found = failure(candidate, ranks)
                 if type(found) is type(error):
                     program, error, candidates = candidate, found, simpler(candidate)
         return program, error
+
+    def next_of(self, candidates, ranks):
+        """The next simpler program, for which plain tensors are asked, None at the end."""
+        with ranks.plain():
+            return next(candidates, None)
 
     def test_without_writes(self):
         """Operators, views, redistributions and backwards on shards and replicas."""
