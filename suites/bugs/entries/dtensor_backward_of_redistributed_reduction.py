@@ -12,7 +12,7 @@ fuzzer: dtensor
 upstream: none found; pytorch/pytorch#172041 made what had been passed over an error
 who: Whoever normalises a sharded tensor by hand: by its mean, its norm, or its largest element for a softmax.
 seen: one partial type \(P\(sum\)\) to another \([^|]*\) is unsupported[^|]*\|
-    .*(max|min|mean|norm|prod)\w*\(.*redistribute.*backward$
+    .*(max|min|mean|avg|norm|prod)\w*[()].*redistribute.*backward$
 """
 
 import tempfile
