@@ -7,11 +7,13 @@ Where to change what:
     command                               the steps of a run: find the tests, list them or run them, report
     selection, collection, discovery      from names to modules to tests, and the cache of known tests
     listing, duplicate_ids, unit          a module's tests, as the runner plans with them
+    forked_listing                        the listing of a module that its ranks import themselves
     shard_variables, shard_assignment     which shard this machine runs, and which tests are in it
     timings, time_limits                  how long tests are expected to take, and how long they may take
     batching, scheduling, queue, shuffle  which tests share a worker, and which worker starts next
     plan, session                         attempts, reruns and repeats; the loop of a run
     zygote_owner, zygote_process, zygote  the process that imports test modules and forks workers
+    orphans                               the processes that workers leave behind
     over_hosts, other_hosts, shared_capacity, zygote_relay   a run over several hosts, and whole tests on each
     workers, events, messages             the controller's view of workers, and the messages between processes
     worker, unittest_result               what runs in a worker, and how a test's result becomes a record

@@ -47,6 +47,7 @@ from harness.runner.messages import (
     decode,
     encode,
 )
+from harness.runner.orphans import Orphans
 from harness.runner.unit import to_json
 from harness.system import gpu_count, huge_pages, posix, signals, torch_state
 from harness.system.fork_safety import fork_keeps_devices, is_clean
@@ -55,9 +56,6 @@ from harness.system.server_process import Parent
 from harness.system.signals import WORKER_STACKS
 from harness.wire import recv_fds, recv_frame, send_frame, socket_from
 
-# Seconds until processes that outlive their worker are killed: fork servers and resource trackers notice the
-# end of their parent within milliseconds and end themselves.
-ORPHAN_GRACE_S = 1.0
 # A worker's pipes get descriptor numbers from here on, because some tests close all low numbers.
 HIGH_FD = 200
 
@@ -76,22 +74,22 @@ class Zygote:
         self._tests: dict[str, unittest.TestCase] = {}
         self._left: set[str] = set()  # modules that a fork has listed
         self._workers: dict[int, tuple[str, int, bool]] = {}  # pid -> name, pidfd, own process group
-        self._orphans: dict[int, float] = {}  # pid -> when its grace is over
+        self._orphans = Orphans(self._workers)
 
     def run(self) -> None:
         """Handles the controller's messages until the controller is gone, then ends every worker."""
         self._selector.register(self._control, selectors.EVENT_READ, self._read_order)
         try:
             while self._control.fileno() >= 0:
-                for key, _ in self._selector.select(self._timeout_s()):
+                for key, _ in self._selector.select(self._orphans.timeout_s()):
                     key.data()
-                self._end_orphans()
+                self._orphans.end()
         finally:
             for pid in list(self._workers):
                 self._reap(pid)
             while self._orphans:  # servers of ranks remove the files of a killed worker
-                self._selector.select(self._timeout_s())
-                self._end_orphans()
+                self._selector.select(self._orphans.timeout_s())
+                self._orphans.end()
 
     def _send(self, message: Message) -> None:
         with contextlib.suppress(OSError):  # a controller that is gone is noticed by the selector
@@ -258,40 +256,7 @@ class Zygote:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             (os.killpg if own_group else os.kill)(pid, signal.SIGKILL)
         self._send(Gone(name, *reap(pid)))
-        self._note_orphans()
-
-    # -- orphans: workers adopt the orphans among their descendants; when a worker ends, the zygote does
-
-    def _note_orphans(self) -> None:
-        deadline = time.monotonic() + ORPHAN_GRACE_S
-        for pid in posix.children():
-            if pid not in self._workers:
-                self._orphans.setdefault(pid, deadline)
-
-    def _timeout_s(self) -> float | None:
-        if not self._orphans:
-            return None
-        return max(0.0, min(ORPHAN_GRACE_S / 10, min(self._orphans.values()) - time.monotonic()))
-
-    def _end_orphans(self) -> None:
-        """Reaps orphans that have ended and kills those whose grace is over, until there are no new ones."""
-        while self._orphans:
-            now = time.monotonic()
-            ended = [pid for pid, deadline in self._orphans.items() if self._ended(pid, now > deadline)]
-            for pid in ended:
-                del self._orphans[pid]
-            if not ended:
-                return
-            self._note_orphans()
-
-    def _ended(self, pid: int, overdue: bool) -> bool:
-        """Reaps an orphan that has ended, kills it first where it is overdue; returns whether it is gone."""
-        try:
-            if overdue:
-                os.kill(pid, signal.SIGKILL)
-            return os.waitpid(pid, 0 if overdue else os.WNOHANG)[0] == pid
-        except (ChildProcessError, ProcessLookupError):
-            return True
+        self._orphans.note()
 
 
 def _bind(method: Callable[[int], None], pid: int) -> Callable[[], None]:
