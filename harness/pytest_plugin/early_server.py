@@ -22,6 +22,7 @@ import pytest
 
 from harness import environment
 from harness.pytest_plugin import items as kinds
+from harness.runner.module_names import import_root, module_of_path
 
 
 def start_for(items: Iterable[pytest.Item], *, worker: bool) -> None:
@@ -46,20 +47,18 @@ def start_before_import(config: pytest.Config, file: Path) -> None:
     """
     if config.getoption("--import-mode") != "prepend":
         return
-    names, directory = [file.stem], file.parent
-    while (directory / "__init__.py").is_file():
-        names, directory = [directory.name, *names], directory.parent
-    if str(directory) != sys.path[0]:
-        sys.path.insert(0, str(directory))
+    module, root = module_of_path(file), str(import_root(file))
+    if root != sys.path[0]:
+        sys.path.insert(0, root)
     before_import = importlib.import_module("harness.dropin.before_import")
     with contextlib.ExitStack() as stack:
         capture = config.pluginmanager.getplugin("capturemanager")
         if capture is not None:
             capture.resume_global_capture()
             stack.callback(capture.suspend_global_capture)
-        ready = before_import.prepare(".".join(names), str(file))
+        ready = before_import.prepare(module, str(file))
     if ready:
-        before_import.start_server(".".join(names))
+        before_import.start_server(module)
 
 
 def _launches(item: pytest.Item) -> bool:
