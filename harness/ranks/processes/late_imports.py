@@ -1,4 +1,4 @@
-"""Which slow modules of torch ranks import while they run: those that are forked later have them at once.
+"""Which slow modules of torch tests import while they run, in ranks or workers: later ones have them at once.
 
 ``DistributedDataParallel``, an optimizer and ``fully_shard`` import dynamo, 800 modules, when they are first
 used: more than a second of processor time in each rank of each test whose file does not import it. So only
