@@ -20,6 +20,7 @@ from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 from torch.distributed.fsdp.wrap import ModuleWrapPolicy
 from torch.distributed.tensor import DTensor
 
+from harness import slow_test
 from harness.cases import defaults
 from harness.cases.dynamo import DynamoDistributedMultiProcTestCase, _dynamo_dist_per_rank_init
 from harness.conformance_features import Feature, of_method
@@ -188,3 +189,17 @@ class FsdpTestCase(CountsCompiles, DynamoDistributedMultiProcTestCase):
         self.assertEqual(counter.frame_count, len(graphs), called)
         for number, (found, wanted) in enumerate(zip(called, graphs, strict=True)):
             self.assertEqual({name: found[name] for name in wanted}, dict(wanted), f"in graph {number}")
+
+
+class BlocksByInductor:
+    """What goes before bodies of training for inductor: the whole models, which others compile, are slow."""
+
+    backend = "inductor"
+
+    @slow_test
+    def test_whole(self):
+        super().test_whole()
+
+    @slow_test
+    def test_whole_with_checkpointed_blocks(self):
+        super().test_whole_with_checkpointed_blocks()

@@ -15,9 +15,9 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
 import torch
 from torch.distributed.fsdp import ShardingStrategy
 
-from harness import load_tests, run_tests, slow_test  # noqa: F401  (unittest calls load_tests)
+from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from suites.fsdp import reference
-from suites.fsdp.base import FsdpTestCase, checkpointed
+from suites.fsdp.base import BlocksByInductor, FsdpTestCase, checkpointed
 from suites.fsdp.models import ELEMENTS, Block, Net
 
 
@@ -111,18 +111,8 @@ class Fsdp1TrainingWorldSize4Test(TrainingBodies, FsdpTestCase):
     world_size, backend = 4, "eager"
 
 
-class Fsdp1TrainingInductorTest(TrainingBodies, FsdpTestCase):
+class Fsdp1TrainingInductorTest(BlocksByInductor, TrainingBodies, FsdpTestCase):
     """Graphs that are compiled to C++: of blocks; the whole is ``test_fsdp1``'s."""
-
-    backend = "inductor"
-
-    @slow_test
-    def test_whole(self):
-        super().test_whole()
-
-    @slow_test
-    def test_whole_with_checkpointed_blocks(self):
-        super().test_whole_with_checkpointed_blocks()
 
 
 if __name__ == "__main__":

@@ -17,9 +17,9 @@ import torch
 from torch._dynamo.utils import counters
 from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import CheckpointWrapper
 
-from harness import load_tests, run_tests, slow_test  # noqa: F401  (unittest calls load_tests)
+from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from suites.fsdp import reference
-from suites.fsdp.base import FsdpTestCase, checkpointed
+from suites.fsdp.base import BlocksByInductor, FsdpTestCase, checkpointed
 from suites.fsdp.models import ELEMENTS, Block, Net
 
 
@@ -138,18 +138,8 @@ class FullyShardTrainingWorldSize4Test(TrainingBodies, FsdpTestCase):
     world_size, backend = 4, "eager"
 
 
-class FullyShardTrainingInductorTest(TrainingBodies, FsdpTestCase):
+class FullyShardTrainingInductorTest(BlocksByInductor, TrainingBodies, FsdpTestCase):
     """Graphs that are compiled to C++: of blocks; the whole is ``test_fully_shard``'s."""
-
-    backend = "inductor"
-
-    @slow_test
-    def test_whole(self):
-        super().test_whole()
-
-    @slow_test
-    def test_whole_with_checkpointed_blocks(self):
-        super().test_whole_with_checkpointed_blocks()
 
 
 if __name__ == "__main__":
