@@ -17,31 +17,9 @@ from harness.runner.listing import Listing
 from harness.runner.messages import Loaded
 from harness.settings import EnvVar
 from harness.system.signals import WORKER_STACKS
+from suites.selftest.dropin.asking_module import ASKING, FIRST, noted
 from suites.selftest.runner.runs import Finished, RunnerCase
 
-FIRST = """
-NOTES = os.path.join(os.path.dirname(__file__), "notes")
-def note(what):
-    with open(NOTES, "a") as file:
-        file.write(f"{what}\\n")
-note("first")
-"""
-ASKING = """
-import multiprocessing
-from harness import MultiProcessTestCase
-IN_CHILD, HERE = multiprocessing.current_process().name != "MainProcess", os.getpid()
-
-class T(MultiProcessTestCase):
-    world_size = 2
-    import_in_ranks = True
-
-    def test_it(self):
-        self.assertEqual((IN_CHILD, HERE), (True, os.getpid()))
-        made_first.note("rank")
-
-    def test_again(self):
-        pass
-"""
 PYTEST = "import pytest\npytestmark = pytest.mark.filterwarnings('default')\n"
 
 
@@ -52,36 +30,34 @@ class ForkedListingTest(RunnerCase):
 
     def play(self, body: str, *others: str) -> tuple[Finished, Counter[str]]:
         """Runs the module, and returns what its processes have noted."""
-        self.write("made_first", FIRST)
-        path = self.directory / "test_made.py"
-        path.write_text("import made_first\nimport os\n" + body)
+        for name, text in (("made_first", FIRST), ("test_made", body)):
+            (self.directory / f"{name}.py").write_text(text)
         run = self.run_tests("--drop-in", "test_made.py", *others)
-        notes = self.directory / "notes"
-        return run, Counter(notes.read_text().split() if notes.exists() else ())
+        notes, _ = noted(self.directory)
+        return run, notes
 
     def test_imported_once(self) -> None:
         """What the module imports first is imported once for zygote, worker and ranks, by pytest as well."""
         for name, more in (("unittest", ""), ("pytest", PYTEST)):
             with self.subTest(name):
-                (self.directory / "notes").unlink(missing_ok=True)
                 run, notes = self.play(ASKING + more)
                 self.assertEqual(run.code, 0, run.out)
-                self.assertIn("2 passed", run.out)
-                self.assertEqual(notes, {"first": 1, "rank": 2})
+                self.assertIn("1 passed", run.out)
+                self.assertEqual(notes, {"import": 1, "rank": 2})
 
     def test_beside_another_module(self) -> None:
         """Not so where the zygote imports others as well, of whose effects such ranks are to know nothing."""
         self.write("test_other", "class T(unittest.TestCase):\n    def test(self): pass\n")
         run, notes = self.play(ASKING, "test_other.py")
         self.assertEqual(run.code, 0, run.out)
-        self.assertIn("3 passed", run.out)
-        self.assertGreater(notes["first"], 1)
+        self.assertIn("2 passed", run.out)
+        self.assertGreater(notes["import"], 1)
 
     def test_import_that_fails(self) -> None:
         """An error of the import is the module's, and one that ends the fork is told as ever."""
         for body, text in (
-            ("multiprocessing_ = 'current_process()'\n1 / 0\n", "ZeroDivisionError"),
-            ("# current_process()\nos._exit(7)\n", "exit code 7"),
+            ("asks = 'current_process()'\n1 / 0\n", "ZeroDivisionError"),
+            ("import os  # current_process()\nos._exit(7)\n", "exit code 7"),
         ):
             with self.subTest(text):
                 run, _ = self.play(body)
