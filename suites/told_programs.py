@@ -6,7 +6,7 @@ import contextlib
 import io
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -53,11 +53,16 @@ def told_by(program: str, names: Mapping[str, Any]) -> list[str]:
             if isinstance(getattr(error, "obj", None), SimpleNamespace):
                 raise  # what the program's own object lacks is no refusal of torch's
             told.append(f"{type(error).__name__}: {error}")
-    told += dict.fromkeys(f"warns{blamed(each)}: {each.message}" for each in warned)
+    told += dict.fromkeys(f"warns{_blamed(each)}: {each.message}" for each in warned)
     return [_lasting(" ".join(each.split()))[:_WORDS].rstrip() for each in told]
 
 
-def blamed(warning: warnings.WarningMessage) -> str:
+def told_warnings(warned: Iterable[warnings.WarningMessage]) -> list[str]:
+    """A line for each warning: its first, and the file that it blames as in ``told_by``."""
+    return [f"warns{_blamed(each)}: {str(each.message).splitlines()[0]}" for each in warned]
+
+
+def _blamed(warning: warnings.WarningMessage) -> str:
     """In which file a warning says that it was caused, where that is not the program itself."""
     return "" if warning.filename == "<string>" else f" in {Path(warning.filename).name}"
 

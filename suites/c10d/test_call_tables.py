@@ -26,7 +26,7 @@ from harness.releases import torch_at_least
 from suites.accepted_sections import accepted_sections, check_section
 from suites.c10d.call_expressions import EXPRESSIONS
 from suites.c10d.noting import Handle, Noting, NotingTestCase, rows
-from suites.told_programs import blamed
+from suites.told_programs import told_warnings
 
 ACCEPTED = Path(__file__).with_name("calls.txt")
 REFUSALS = (ValueError, RuntimeError, AssertionError, KeyError, TypeError, IndexError, AttributeError)
@@ -122,7 +122,7 @@ class CallTablesTest(NotingTestCase):
         for group, rank, size, timeout in self.made:
             ranks = dist.get_process_group_ranks(group)
             lines.append(f"makes {rank} of {size}, {timeout}, {group.group_desc} {ranks}")
-        return [*lines, *(f"warns{blamed(each)}: {str(each.message).splitlines()[0]}" for each in warned)]
+        return [*lines, *told_warnings(warned)]
 
     def test_calls(self):
         for expression in EXPRESSIONS:

@@ -30,7 +30,7 @@ from harness import MultiProcessTestCase, load_tests, run_tests  # noqa: F401  (
 from harness.releases import torch_at_least
 from suites.accepted_sections import check_sections
 from suites.c10d.noting import RANK, SIZE, TIMEOUT, Named
-from suites.told_programs import blamed
+from suites.told_programs import told_warnings
 
 ACCEPTED = Path(__file__).with_name("groups.txt")
 REFUSALS = (ValueError, RuntimeError, AssertionError, KeyError, TypeError, IndexError, AttributeError)
@@ -225,7 +225,7 @@ class GroupStatesTest(MultiProcessTestCase):
                 self.told.append(f"{type(error).__name__}: {first}")
             lines = [
                 *map(str, self.told),
-                *(f"warns{blamed(each)}: {str(each.message).splitlines()[0]}" for each in warned),
+                *told_warnings(warned),
             ]
         lines += self.known()
         if self.keys.written:

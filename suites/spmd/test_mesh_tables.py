@@ -27,7 +27,7 @@ from harness import TestCase, load_tests, run_tests  # noqa: F401  (unittest cal
 from harness.releases import torch_at_least
 from suites.accepted_sections import accepted_sections, check_section
 from suites.spmd.test_meshes import as_rank
-from suites.told_programs import blamed
+from suites.told_programs import told_warnings
 
 ACCEPTED = Path(__file__).with_name("meshes.txt")
 #: The ranks whose place is taken.
@@ -250,7 +250,7 @@ def answer(expression):
         except REFUSALS as error:
             found = [f"{type(error).__name__}: {' '.join(map(str, error.args))}".splitlines()[0]]
     found += [f"made {words}: {ranks}" for words, ranks in made.items()]
-    return [*found, *(f"warns{blamed(each)}: {str(each.message).splitlines()[0]}" for each in warned)]
+    return [*found, *told_warnings(warned)]
 
 
 def section(by_rank):
