@@ -24,9 +24,11 @@ from __future__ import annotations
 
 import bisect
 import contextlib
+import functools
+import itertools
 import json
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -66,18 +68,28 @@ class Timings:
         package, and so on; else ``BLIND_S``, because other packages' times tell nothing about it. The
         estimate depends on the file and the id alone, not on which other tests there are.
         """
-        ids = tuple(ids)
-        return {**dict.fromkeys(ids, BLIND_S), **self.recorded(ids)}
+        return {
+            test_id: BLIND_S if seconds is None else seconds
+            for test_id, seconds in self._of_each(ids, _around).items()
+        }
 
     def recorded(self, ids: Iterable[str]) -> dict[str, float]:
-        """Seconds for each test id of which something is known: its own entry or those around it."""
-        known = sorted(self.tests)
-        medians: dict[str, float | None] = {}
-        found = {
-            test_id: self.tests[test_id] if test_id in self.tests else self._near(test_id, known, medians)
-            for test_id in ids
-        }
+        """Seconds for each test id that has an entry, or else the median of those of its class or module.
+
+        Its package's entries are no knowledge: what a run has seen of its tests tells more.
+        """
+        found = self._of_each(ids, lambda test_id: itertools.islice(_around(test_id), 2))
         return {test_id: seconds for test_id, seconds in found.items() if seconds is not None}
+
+    def _of_each(self, ids: Iterable[str], around: Callable[[str], Iterable[str]]) -> dict[str, float | None]:
+        """A test's own entry, else the median of the first of the names ``around`` it that has entries."""
+        known = sorted(self.tests)
+        median = functools.cache(lambda prefix: self._median(prefix, known))
+
+        def near(test_id: str) -> float | None:
+            return next((s for s in map(median, around(test_id)) if s is not None), None)
+
+        return {i: self.tests[i] if i in self.tests else near(i) for i in ids}
 
     def over(self, seed: Timings) -> Timings:
         """These timings, and those of ``seed`` where they have no entry."""
@@ -97,16 +109,6 @@ class Timings:
             for key in (import_key(prefix), prefix)
             if key in self.fixtures
         )
-
-    def _near(self, test_id: str, known: Sequence[str], medians: dict[str, float | None]) -> float | None:
-        """The median of the entries in the class, else the module, else the package; None without any."""
-        for prefix in _around(test_id):
-            if prefix not in medians:
-                medians[prefix] = self._median(prefix, known)
-            median = medians[prefix]
-            if median is not None:
-                return median
-        return None
 
     def _median(self, prefix: str, known: Sequence[str]) -> float | None:
         first = bisect.bisect_left(known, prefix + ".")

@@ -59,6 +59,8 @@ class EstimateTest(unittest.TestCase):
         """Only tests of which something is known, and kept times go before those of the seed."""
         seed, kept = Timings({"a.C.x": 1.0, "a.C.y": 3.0}, {"a": 1.0}), Timings({"a.C.x": 9.0}, {"b": 2.0})
         self.assertEqual(seed.recorded(["a.C.x", "a.C.z", "b.C.x"]), {"a.C.x": 1.0, "a.C.z": 2.0})
+        near = KNOWN.recorded(["suites.a.test_one.New.test_x", "suites.a.test_new.Case.test_x"])
+        self.assertEqual(near, {"suites.a.test_one.New.test_x": 3.0}, "by its module, not by its package")
         self.assertEqual(kept.over(seed), Timings({"a.C.x": 9.0, "a.C.y": 3.0}, {"a": 1.0, "b": 2.0}))
 
     def test_nothing_known(self) -> None:
