@@ -8,7 +8,7 @@
 ``--files`` narrow both); a map that is there already is added to, so that it can be recorded in pieces. A
 sample is then drawn from all mutants of these modules, of each module its share: each mutant is planted in
 every process that has torch, without a change to the installed files, and the tests that execute its
-line run until one fails, the likeliest and quickest first: in forks of a process that has imported torch, in
+line run until one fails, tables and the quickest first: in forks of a process that has imported torch, in
 which the changed function gets the mutant's code, or, where that cannot be (``--fresh``: always), in a run of
 their own. What no test executes counts as missed. A mutant that changes
 no byte code, or that a reviewer has entered in ``suites/mutations.py`` with the reason, does not count. A
@@ -85,7 +85,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--mutant", metavar="NAME", action="append", default=[], help="this one; repeatable")
     add("--executed", action="store_true", help="draw only from mutants on lines that some test executes")
     add("--shard", metavar="I/N", type=_shard, default=(1, 1), help="only each N-th mutant of the sample")
-    add("--most", metavar="N", type=_positive, help="run at most N tests for a mutant, the quickest")
+    add("--most", metavar="N", type=_positive,
+        help="run at most N tests for a mutant, the quickest, beside all that compare with a table")
     add("--fresh", action="store_true", help="start a run for each mutant, instead of a fork")
     add("-j", "--jobs", metavar="N", default="auto",
         help="as run_tests.py's: for --record, and where a run is started for a mutant")

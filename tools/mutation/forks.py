@@ -60,7 +60,7 @@ class Forks:
 
         One that has passed is not tried again; one that has failed is, once a call, ``TRIES`` times in all.
         """
-        new = [test for test in tests if test not in self._seconds and self._failures[test] < TRIES]
+        new = [test for test in tests if test not in self._seconds and not self.given_up(test)]
         while new:
             ran = {r.test: r for r in self._attempt(Attempt(None, tuple(new), timeout_s, True)).ran}
             tried = [test for test in new if test in ran] or [new[0]]
@@ -73,6 +73,10 @@ class Forks:
             kept = {"passed": self._seconds, "failed": self._failures}
             self._path.write_text(json.dumps(kept), encoding="utf-8")
         return {test: self._seconds[test] for test in tests if test in self._seconds}
+
+    def given_up(self, test: str) -> bool:
+        """Whether a test has failed so often without a mutant that it is not tried again."""
+        return self._failures[test] >= TRIES
 
     def attempt(self, mutant: Mutant, tests: Sequence[str], timeout_s: float) -> Outcome:
         """Runs the tests under a mutant up to the first that fails."""

@@ -1,4 +1,4 @@
-"""Tries one mutant: runs the tests that execute its line until one fails, the likeliest and quickest first.
+"""Tries one mutant: runs the tests that execute its line until one fails, tables and the quickest first.
 
 They run in forks of a process that has imported torch (``forks.py``); a mutant that cannot be planted there
 gets a run of its own, in processes that import it.
@@ -25,6 +25,7 @@ from tools.mutation.forks import Forks
 from tools.mutation.line_map import LineMap
 from tools.mutation.results import Result, Verdict
 from tools.mutation.sites import Site
+from tools.mutation.tables import tables_first
 
 # The tests of the first run of a mutant: most mutants fail one of a few quick tests, and a run of all that
 # execute an often used line is long. In forks, which start at once, each next run has so many times more.
@@ -48,7 +49,7 @@ class TrialFailed(HarnessError):
 
 @dataclass(frozen=True, slots=True)
 class Trials:
-    """What all trials share: the map of lines, the runs' directory, the workers, the most tests for one.
+    """What all trials share: the map of lines, the runs' directory, the workers, the most tests but tables.
 
     ``forks`` is None if every mutant is to get a run of its own. ``catches`` has the number of
     mutants that each test has caught there. ``unknown`` are tests of the map that runs do not find any more.
@@ -67,7 +68,7 @@ class Trials:
         tests = self.line_map.executing(site.file, site.line)
         if not tests:
             return Result(site.name, Verdict.NOT_EXECUTED)
-        chosen = self._known(tests)[: self.most]
+        chosen = tables_first(self._known(tests), self.most)
         result = self._in_forks(self.forks, site, chosen) if self.forks else None
         if result is None:
             result = self._in_runs(site, chosen)
@@ -81,22 +82,24 @@ class Trials:
         passed: list[str] = []
         for batch in _batches(chosen):
             timeout_s = self._timeout_s(batch)
-            seconds = forks.passing(batch, timeout_s)
-            if not seconds:
-                continue
-            order = sorted(seconds, key=lambda test: seconds[test] / (1 + self.catches[test]))
+            order = sorted((t for t in batch if not forks.given_up(t)), key=self._rank)
             while order:
                 outcome = forks.attempt(mutant, order, timeout_s)
                 if outcome.why_not:
                     return None
                 failed = _failed(forks, mutant, outcome, timeout_s)
-                if failed is not None:
+                blamed = _blamed(failed.test, order) if failed else []
+                # Only now is it looked for without the mutant: most tests need it for no mutant.
+                if failed and (not blamed or forks.passing(blamed, timeout_s)):
                     self.catches[failed.test] += 1
                     return Result(site.name, Verdict.CAUGHT, (failed.test,), words=failed.words)
                 ran = {r.test for r in outcome.ran}
-                passed += [test for test in order if test in ran]
-                order = [test for test in order if test not in ran]
+                passed += [test for test in order if test in ran and test not in blamed]
+                order = [test for test in order if test not in ran and test not in blamed]
         return Result(site.name, Verdict.SURVIVED, tuple(passed)) if passed else None
+
+    def _rank(self, test: str) -> float:
+        return self.line_map.tests[test] / (1 + self.catches[test])
 
     def _in_runs(self, site: Site, chosen: Sequence[str]) -> Result:
         """The result of runs of the mutant's own."""
@@ -144,11 +147,18 @@ class Trials:
 
 
 def _failed(forks: Forks, mutant: Mutant, outcome: Outcome, timeout_s: float) -> Ran | None:
-    """The test that failed; None where it was only late."""
+    """The test that failed; None where it was only late, or fails only after other tests."""
     failed = outcome.failed
-    if failed is None or not any(words in failed.words for words in LATE):
+    if failed is None or (failed is outcome.ran[0] and not any(words in failed.words for words in LATE)):
         return failed
     return forks.attempt(mutant, (failed.test,), LATE_RATIO * timeout_s).failed
+
+
+def _blamed(failed: str, tests: Sequence[str]) -> list[str]:
+    """The test that failed; of a class whose fixture failed, all; none where no test had begun."""
+    if failed in tests:
+        return [failed]
+    return [test for test in tests if test.rpartition(".")[0] in failed]
 
 
 def _batches(tests: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -29,27 +29,46 @@ MAP = LineMap("2.13", TESTS, {"a.py": {3: list(range(40))}})
 class OneFork:
     """Stands for ``Forks``: ``failing`` fails under any mutant, what is in ``broken`` without one, too.
 
-    ``late`` does not end in the given time, only in more.
+    ``late`` does not end in the given time, only in more; ``after`` fails where others ran before it. That
+    those in ``gone`` are broken is known. With ``fixture``, no test begins: that of their class fails.
     """
 
     def __init__(
-        self, *, failing: str = "", broken: Sequence[str] = (), why_not: str = "", late: str = ""
+        self,
+        *,
+        failing: str = "",
+        broken: Sequence[str] = (),
+        gone: Sequence[str] = (),
+        why_not: str = "",
+        late: str = "",
+        after: str = "",
+        fixture: bool = False,
     ) -> None:
         self.failing, self.broken, self.why_not, self.late = failing, broken, why_not, late
+        self.gone, self.after, self.fixture = gone, after, fixture
         self.timeout_s = 0.0
         self.ran: list[tuple[str, ...]] = []
+        self.alone: list[str] = []
+
+    def given_up(self, test: str) -> bool:
+        """Whether it is in ``gone``."""
+        return test in self.gone
 
     def passing(self, tests: Sequence[str], _: float) -> dict[str, float]:
-        """Their seconds, the later the less."""
-        return {test: 100 - TESTS[test] for test in tests if test not in self.broken}
+        """Their seconds."""
+        self.alone += tests
+        return {test: TESTS[test] for test in tests if test not in self.broken}
 
     def attempt(self, _: Mutant, tests: Sequence[str], timeout_s: float) -> Outcome:
         """What the tests come to, up to the first that fails."""
         self.ran.append(tuple(tests))
+        if self.fixture:
+            return Outcome((Ran("setUpClass (m.C)", 0.0, "bad"),), self.why_not)
         ran: list[Ran] = []
         for test in tests:
             late = test == self.late and timeout_s <= (self.timeout_s or timeout_s)
-            ran.append(Ran(test, 1.0, "bad" * (test == self.failing) + "not at its end after 1 s" * late))
+            bad = test in (self.failing, *self.broken) or (test == self.after and bool(ran))
+            ran.append(Ran(test, 1.0, "bad" * bad + "not at its end after 1 s" * late))
             self.timeout_s = self.timeout_s or timeout_s
             if ran[-1].words:
                 break
@@ -64,21 +83,38 @@ class ForksTest(unittest.TestCase):
         return trial.Trials(MAP, Path("/nowhere"), "1", None, cast(Forks, one))
 
     def test_caught(self) -> None:
-        """Later, by the test that caught one before, which is the first then, whatever it takes."""
-        one = OneFork(failing="m.C.t03")
+        """By the test that caught one before the sooner, as if it took half the time."""
+        one = OneFork(failing="m.C.t20")
         trials = self.trials(one)
         for _ in range(2):
             result = trials.of(SITE)
             self.assertEqual(
-                (result.verdict, result.tests, result.words), (Verdict.CAUGHT, ("m.C.t03",), "bad")
+                (result.verdict, result.tests, result.words), (Verdict.CAUGHT, ("m.C.t20",), "bad")
             )
-        self.assertEqual([tests[0] for tests in one.ran], ["m.C.t24", "m.C.t03"])
+        self.assertEqual([tests.index("m.C.t20") for tests in one.ran], [20, 0, 11, 0])
+        self.assertEqual(one.alone, ["m.C.t20"] * 2)  # no other test is tried without a mutant
 
     def test_survivor(self) -> None:
-        """What fails without a mutant is no test of it."""
-        result = self.trials(OneFork(failing="m.C.t01", broken=["m.C.t01", "m.C.t30"])).of(SITE)
+        """What fails without a mutant is no test of it; nor is it run where that is known."""
+        one = OneFork(failing="m.C.t01", broken=["m.C.t01", "m.C.t30"], gone=["m.C.t07"])
+        result = self.trials(one).of(SITE)
         self.assertIs(result.verdict, Verdict.SURVIVED)
-        self.assertEqual((len(result.tests), result.left_out), (38, 2))
+        self.assertEqual((len(result.tests), result.left_out), (37, 3))
+        self.assertNotIn("m.C.t07", {test for tests in one.ran for test in tests})
+
+    def test_failure_after_others(self) -> None:
+        """A test that fails in a process where others ran, and not alone, has noticed nothing."""
+        result = self.trials(OneFork(after="m.C.t05")).of(SITE)
+        self.assertEqual((result.verdict, len(result.tests)), (Verdict.SURVIVED, 40))
+
+    def test_fixture(self) -> None:
+        """A class whose fixture fails has noticed the mutant if one of its tests passes without it."""
+        result = self.trials(OneFork(fixture=True)).of(SITE)
+        self.assertEqual((result.verdict, result.tests), (Verdict.CAUGHT, ("setUpClass (m.C)",)))
+        with mock.patch.object(trial.Trials, "_in_runs") as in_runs:
+            self.assertIs(
+                self.trials(OneFork(fixture=True, broken=list(TESTS))).of(SITE), in_runs.return_value
+            )
 
     def test_late(self) -> None:
         """A test that is late has more time, alone; the others run after it; one that still fails counts."""
