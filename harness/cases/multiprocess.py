@@ -299,15 +299,18 @@ class MultiProcessTestCase(RankOrchestration, TestCase):
     """
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Has a ``setUpClass`` of the class's own start the launcher's server before it runs.
+        """Has a ``setUpClass``, the class's own or a mixin's, start the launcher's server before it runs.
 
         Else the ranks of the first class of a process inherited by chance what it sets, and those of later
         ones did not. The base defines none itself, because tests of a class that has one stay in one worker.
         """
         super().__init_subclass__(**options)
-        own = vars(cls).get("setUpClass")
-        if isinstance(own, classmethod):
-            cls.setUpClass = classmethod(_after_the_server(own.__func__))  # type: ignore[method-assign,assignment]
+        owner = next((each for each in cls.__mro__ if "setUpClass" in vars(each)), unittest.TestCase)
+        if owner is unittest.TestCase or (owner is not cls and issubclass(owner, RankOrchestration)):
+            return  # nobody's, or one that starts the server already
+        fixture = vars(owner)["setUpClass"]
+        if isinstance(fixture, classmethod):
+            cls.setUpClass = classmethod(_after_the_server(fixture.__func__))  # type: ignore[method-assign,assignment]
 
 
 def _after_the_server(set_up: Callable[[Any], None]) -> Callable[[Any], None]:

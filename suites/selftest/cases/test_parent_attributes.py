@@ -81,16 +81,18 @@ class RanksTest(OnForkServer):
 
     def test_alone(self) -> None:
         """Ranks of the first test of a process lack what ``setUpClass`` set, as those of later ones do."""
-        done = subprocess.run(
-            [sys.executable, "-m", "unittest", f"{parent_attributes.__name__}.Fixtures.test_of_class"],
-            cwd=ROOT,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertIn("hint: cls.from_set_up_class was set by setUpClass, ", done.stderr)
+        for name in ("Fixtures", "Mixed"):
+            with self.subTest(name):
+                done = subprocess.run(
+                    [sys.executable, "-m", "unittest", f"{parent_attributes.__name__}.{name}.test_of_class"],
+                    cwd=ROOT,
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                )
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertIn("hint: cls.from_set_up_class was set by setUpClass, ", done.stderr)
 
 
 if __name__ == "__main__":
