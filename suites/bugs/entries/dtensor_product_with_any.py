@@ -1,9 +1,10 @@
-r"""any() of a sharded mask counts the ranks that have one where its result is multiplied or divided.
+r"""any() of a sharded mask counts the ranks that have one where its result is taken for a number.
 
 kind: silently wrong
-expected: any() is True or False, and the product with it the number or 0.
-happens: The result says that it is the sum of the ranks' results. The product is computed on each rank before
-  they are summed up, so that it is as many times too large as there are ranks with a True.
+expected: any() is True or False: the product with it is the number or 0, and float() gives 1.0 or 0.0.
+happens: The result says that it is the sum of the ranks' results. What is linear is computed on each rank
+  before they are summed up: the product with a number or its quotient, float(), sum(), cat() with what is a
+  sum, a copy into it. It is as many times too large as there are ranks with a True.
 fails: silently wrong: product
 since: 2.12
 before: 2.14
@@ -12,7 +13,7 @@ fuzzer: dtensor
 upstream: none found; pytorch/pytorch#134206 made the sum the reduction of any
 who: Whoever asks any() of a mask that is sharded, and scales or masks by the answer.
 seen: ^dtensor: silently wrong: (value|shape) of v# differs[^|]*Partial\(sum\)[^|]*\|
-    .*\.any\([^|]*(\* \{| / |\.sum\()
+    .*\.any\([^|]*(\* \{| / |\} \+ \{|\.sum\(|\.float\(|_foreach_mul\(|(add|copy)_\(\{|(cat|stack)\()
 """
 
 import tempfile

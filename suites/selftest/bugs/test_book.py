@@ -141,6 +141,12 @@ class PatternsTest(unittest.TestCase):
             ("dtensor_product_with_any", "dtensor: silently wrong: value of v# differs, (Partial(sum),) | ({0} > 0.3).any(0); {0}.sum()", True),  # noqa: E501
             ("dtensor_product_with_any", "dtensor: silently wrong: value of v# differs, (Partial(sum),) | ({0} > 0.3).any(0); {0} / 4", True),  # noqa: E501
             ("dtensor_product_with_any", "dtensor: silently wrong: value of v# differs, (Partial(sum),) | {0}.sum()", False),  # noqa: E501
+            ("dtensor_product_with_any", "dtensor: silently wrong: value of v# differs, (Partial(sum),) | ({0} > 0.3).any(0); {0}.float(); backward", True),  # noqa: E501
+            ("dtensor_product_with_any", "dtensor: silently wrong: value of v# differs, (Partial(sum),) | ({0} > 0.3).any(0); {0}.sum(0); {1}.copy_({0})", True),  # noqa: E501
+            ("dtensor_product_with_any", "dtensor: silently wrong: value of v# differs, (Partial(sum),) | ({0} > 0.3).any(0); torch.cat([{0}, {1}])", True),  # noqa: E501
+            ("dtensor_product_with_any", "dtensor: silently wrong: value of v# differs, (Partial(sum),) | ({0} > 0.3).any(0); {0}.cumsum(0)", False),  # noqa: E501
+            ("dtensor_index_by_mask", "dtensor: refused: RuntimeError: aten.nonzero.default Sharding propagation failed for aten.index.Tensor(Spec | ({0} > 0.3).any(0); {0}[{1}]; backward", True),  # noqa: E501
+            ("dtensor_index_by_mask", "dtensor: refused: RuntimeError: aten.nonzero.default Sharding propagation failed for aten.index.Tensor(Spec | ({0} > 0.3).any(0); {0}[1:]", False),  # noqa: E501
             ("dtensor_backward_of_redistributed_reduction", "dtensor: internal assertion: AssertionError: Redistribution from one partial type (P(sum)) to another (P(max)) is unsupported. | Partial(max), Replicate, uneven Shard; redistribute; {0} + {1}; backward", True),  # noqa: E501
             ("dtensor_infinity_norm_of_partial_maximum", "dtensor: silently wrong: value of v# differs, (Replicate(), Partial(max)) | Partial(max), Replicate; torch.linalg.vector_norm({0}, ord=float('inf'))", True),  # noqa: E501
             ("dtensor_sum_of_partial_norms", "dtensor: silently wrong: value of v# differs, (_NormPartial(#),) | Shard; torch.linalg.vector_norm({0}, dim=0); {0}.sum()", True),  # noqa: E501
