@@ -1,16 +1,19 @@
 """The ground that the DTensor suites stand on: bodies that know no rank mode, and a case for each mode.
 
-Owns the four cases that a class of bodies becomes (``in_rank_modes``), the tensors that bodies take from
-the model of shards, and the count of the collectives that a region starts.
+Owns the cases that a class of bodies becomes (``in_rank_modes``), what each of them tries, the tensors that
+bodies take from the model of shards, and the count of the collectives that a region starts.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
+import os
+import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import torch
@@ -28,11 +31,14 @@ from harness import (
     map_local_for_rank,
 )
 from harness.ranks.local import rank as local
-from harness.targets import Capability, needs
+from harness.settings import slow_wanted
+from harness.targets import Capability, current, needs
 from suites.spmd.sharding_model import Array, Pieces, cut
 
+Case = TypeVar("Case")
+
 RANKS = 4
-#: How many combinations are too few to leave any out; of others every so many are tried in each mode.
+#: How many combinations are too few to leave any out; of others every so many are kept.
 FEW, STRIDE = 10, 5
 #: For results of arithmetic that DTensor may do in another order.
 ROUNDED = {"rtol": 1e-5, "atol": 1e-5}
@@ -52,10 +58,12 @@ USUAL = ("OnPooledRanks", "OnThreads", "OnLocalTensors")
 
 def in_rank_modes(scope: dict[str, Any], *bodies: type, modes: Iterable[str] = USUAL) -> None:
     """Add a case for each class of bodies and rank mode to a module's scope: <Bodies>OnThreadsTest etc."""
-    for body, mode in itertools.product(bodies, modes):
+    modes = tuple(modes)
+    for body, (number, mode) in itertools.product(bodies, enumerate(modes)):
         base, of_mode = MODES[mode]
         name = f"{body.__name__}{mode}Test"
         own = {"__module__": body.__module__, "__qualname__": name, "__doc__": body.__doc__}
+        own["share"] = (number, len(modes))
         case = type(name, (body, base), {**own, **of_mode, "world_size": RANKS})
         scope[name] = case if "device_type" in of_mode else needs(Capability.FUNCTIONAL)(case)
 
@@ -80,6 +88,9 @@ def thinned(combinations: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 class Bodies:
     """What bodies have at hand. Four ranks; ``self.rank`` is all of them at once on local tensors."""
 
+    #: The number of this case among those of its bodies, and how many these are.
+    share: ClassVar[tuple[int, int]] = (0, 1)
+
     def setUpRank(self) -> None:
         super().setUpRank()
         self._meshes: dict[tuple[int, ...], DeviceMesh] = {}
@@ -88,15 +99,22 @@ class Bodies:
         self._meshes.clear()  # or their groups' connections stay open, and the ranks cannot be kept
         super().tearDownRank()
 
-    def some(self, combinations: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-        """All combinations on pooled ranks, some in the other modes: what they share need not be tried four
-        times."""
-        every = list(combinations)
-        return every if self.rank_modes[0] == "pooled" else thinned(every)
+    @functools.cached_property
+    def _order(self) -> random.Random:
+        """What shuffles the cases of a test, alike in each mode."""
+        return random.Random(self._testMethodName)
 
-    def draws(self, count: int) -> int:
-        """So many draws on pooled ranks, a third in the other modes, for the same reason."""
-        return count if self.rank_modes[0] == "pooled" else -(-count // 3)
+    def some(self, of: Iterable[Case]) -> list[Case]:
+        """Those that fall to this rank mode: what modes share need not be tried three times.
+
+        Each is tried in one of the modes; by ``--slow`` in all of them. Only pooled ranks are on a target
+        other than the CPU, and try all.
+        """
+        every = list(of)
+        number, modes = self.share
+        if slow_wanted(os.environ) or current().device_type != "cpu":
+            return every
+        return self._order.sample(every, len(every))[number::modes]
 
     def mesh(self, *shape: int) -> DeviceMesh:
         """A mesh of that shape over all ranks; the same one each time."""

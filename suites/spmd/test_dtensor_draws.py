@@ -50,7 +50,7 @@ class Drawn(Bodies):
 
     @with_comms
     def test_distribute(self):
-        for layout in same_draws(layouts(RANKS, meshes=MESHES), self.draws(20), confirm=True):
+        for layout in self.some(same_draws(layouts(RANKS, meshes=MESHES), 20, confirm=True)):
             whole = small_numbers(1, layout.shape)
             mesh = self.mesh(*layout.mesh_shape)
             tensor = distribute_tensor(self.tensor(whole), mesh, layout.placements)
@@ -58,7 +58,7 @@ class Drawn(Bodies):
 
     @with_comms
     def test_redistribute(self):
-        for move in same_draws(moves(RANKS, meshes=MESHES, partial=("sum",)), self.draws(20), confirm=True):
+        for move in self.some(same_draws(moves(RANKS, meshes=MESHES, partial=("sum",)), 20, confirm=True)):
             pieces = Pieces(move.mesh_shape, move.shape, move.before)
             moved = self.laid(pieces).redistribute(placements=move.after)
             self.check_lies(moved, pieces.whole, move.after, str(move))
@@ -67,7 +67,7 @@ class Drawn(Bodies):
     @with_comms
     def test_there_and_back(self):
         # What is moved away and back lies as it did. Its gradient comes the same way, and is all ones.
-        for move in same_draws(moves(RANKS, meshes=MESHES), self.draws(10), seed=2, confirm=True):
+        for move in self.some(same_draws(moves(RANKS, meshes=MESHES), 10, seed=2, confirm=True)):
             whole = small_numbers(2, move.shape)
             tensor = self.laid(Pieces(move.mesh_shape, move.shape, move.before)).detach()
             tensor = (tensor * 0 + self.spread(whole, tensor.device_mesh, *move.before)).requires_grad_()
@@ -78,7 +78,7 @@ class Drawn(Bodies):
 
     @with_comms
     def test_matmul(self):
-        for mesh, (rows, inner, columns), left, right in same_draws(products(), self.draws(15), confirm=True):
+        for mesh, (rows, inner, columns), left, right in self.some(same_draws(products(), 15, confirm=True)):
             msg = f"{(rows, inner)} @ {(inner, columns)} on {mesh}, {left} and {right}"
             one, other = small_numbers(1, (rows, inner)), small_numbers(2, (inner, columns))
             weights = self.tensor(small_numbers(3, (rows, columns)))
@@ -99,7 +99,7 @@ class Drawn(Bodies):
     @with_comms
     def test_over_a_dimension(self):
         # Along each dimension, cut or not.
-        for layout in same_draws(layouts(RANKS, meshes=MESHES), self.draws(8), seed=3):
+        for layout in self.some(same_draws(layouts(RANKS, meshes=MESHES), 8, seed=3)):
             whole = small_numbers(1, layout.shape)
             tensor = self.spread(whole, self.mesh(*layout.mesh_shape), *layout.placements)
             for dim in range(whole.ndim):

@@ -23,7 +23,7 @@ from torch.nn import functional as F
 from harness import load_tests, run_tests, with_comms  # noqa: F401  (unittest calls load_tests)
 from harness.ranks.local import rank
 from harness.releases import torch_at_least
-from suites.spmd.dtensor_base import RANKS, ROUNDED, Bodies, Communication, in_rank_modes
+from suites.spmd.dtensor_base import RANKS, ROUNDED, Bodies, Communication, in_rank_modes, thinned
 from suites.spmd.sharding_model import small_numbers
 
 #: Seven classes over four ranks: the last rank has one. Parallel losses refuse ranks that have none.
@@ -211,13 +211,12 @@ class Losses(LossBodies):
     @with_comms
     def test_of_two_tensors(self):
         scores, wanted = small_numbers(1, (8, 4)) / 8, small_numbers(2, (8, 4)) / 8
-        for loss, reduction, placement in self.some(
-            itertools.product(
-                (F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss),
-                ("sum", "none"),  # the gradient of a mean is wrong on shards (2.13)
-                (Shard(0), Shard(1), Replicate()),
-            )
-        ):
+        combinations = itertools.product(
+            (F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss),
+            ("sum", "none"),  # the gradient of a mean is wrong on shards (2.13)
+            (Shard(0), Shard(1), Replicate()),
+        )
+        for loss, reduction, placement in thinned(list(combinations)):
             msg = f"{loss.__name__} {reduction} {placement}"
 
             def of(x, y, loss=loss, reduction=reduction):
@@ -228,9 +227,8 @@ class Losses(LossBodies):
     @with_comms
     def test_of_classes_with_weights(self):
         mesh = self.mesh(RANKS)
-        for reduction, ignored, placement in self.some(
-            itertools.product(("sum", "none"), IGNORED, (Shard(0), Shard(1), Replicate()))
-        ):
+        combinations = itertools.product(("sum", "none"), IGNORED, (Shard(0), Shard(1), Replicate()))
+        for reduction, ignored, placement in thinned(list(combinations)):
             rules = {"reduction": reduction, "ignore_index": ignored}
             with rank.outside():
                 weights = self.tensor(WEIGHTS)

@@ -1,8 +1,8 @@
 """DTensor: what common operators make of the placements of their arguments, and what they compute.
 
 Every combination of placements of every argument is compared with the same operator on whole tensors in one
-process, forward and backward. What needs no communication is pinned: the placement that comes out, and that
-nothing is communicated on the way there.
+process, forward and backward, in one of the rank modes. What needs no communication is pinned: the placement
+that comes out, and that nothing is communicated on the way there.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class OperatorBodies(Bodies):
     """How an operator is checked."""
 
     def check(self, operator, shapes, *, stays=None, only_these=False, partial=True, **rules):
-        """Check an operator on tensors of some shapes, laid in all ways over four ranks.
+        """Check an operator on tensors of some shapes, laid in every way over four ranks, in one rank mode each.
 
         ``stays`` are the combinations that need no communication, with the placement of the result.
         ``partial`` is whether an argument may be a partial sum, too; ``only_these`` where torch refuses other
@@ -48,7 +48,7 @@ class OperatorBodies(Bodies):
         stays = {} if stays is None else stays
         choices = [[R, *map(S, range(len(shape))), *([P] if partial else [])] for shape in shapes]
         others = () if only_these else (p for p in itertools.product(*choices) if p not in stays)
-        for placements in (*stays, *self.some(others)):
+        for placements in self.some((*stays, *others)):
             laid = [Pieces((RANKS,), shape, (each,)) for shape, each in zip(shapes, placements, strict=True)]
             with self.cell(self._testMethodName.removeprefix("test_"), ", ".join(map(str, placements))):
                 result = self.check_one(operator, laid, str(placements), **rules)
