@@ -1,7 +1,8 @@
-"""Tests what is forgotten of torch.compile between tests, and what of the harness it leaves uncompiled."""
+"""Tests what is forgotten of torch.compile between tests, and what it leaves undone and uncompiled."""
 
 from __future__ import annotations
 
+import logging
 import sys
 import unittest
 from collections.abc import Callable
@@ -11,7 +12,13 @@ from unittest import mock
 import torch
 import torch._dynamo
 
-from harness.compiler_state import leave_guards_untimed, reset_compiler, reset_if_used, uncompiled
+from harness.compiler_state import (
+    leave_guards_untimed,
+    leave_lines_unnamed,
+    reset_compiler,
+    reset_if_used,
+    uncompiled,
+)
 
 
 class Compiler:
@@ -99,6 +106,53 @@ class GuardsTest(unittest.TestCase):
             del torch._dynamo.guards.profile_guard_manager
             leave_guards_untimed()
             self.assertFalse(hasattr(torch._dynamo.guards, "profile_guard_manager"))
+
+
+class LinesTest(unittest.TestCase):
+    """What dynamo looks up of the source lines of a function that it compiles."""
+
+    convert: Any = torch._dynamo.symbolic_convert
+
+    def setUp(self) -> None:
+        reset_compiler()
+        self.addCleanup(reset_compiler)
+        looked_up = mock.patch.object(self.convert, "get_funcname", return_value="here")
+        self.looked_up = looked_up.start()
+        self.addCleanup(looked_up.stop)
+
+    def look_ups(self) -> int:
+        """Compiles a function; returns how often dynamo looks a function's name up."""
+        self.looked_up.reset_mock()
+        reset_compiler()
+        torch.compile(lambda x: x + 1, backend=Compiler())(torch.ones(2))
+        return int(self.looked_up.call_count)
+
+    @unittest.skipIf(sys.version_info < (3, 11), "dynamo names no lines on Python 3.10")
+    def test_no_log_wants_them(self) -> None:
+        """Nothing is looked up for a log that is off."""
+        self.assertEqual(self.look_ups(), 1)
+        leave_lines_unnamed()
+        self.assertEqual(self.look_ups(), 0)
+
+    def test_a_log_wants_them(self) -> None:
+        """The logs that show names have them; a second call changes nothing."""
+        leave_lines_unnamed()
+        find = self.convert.get_funcname
+        leave_lines_unnamed()
+        self.assertIs(self.convert.get_funcname, find)
+        for name in ("trace_call_log", "trace_source_log"):
+            log = getattr(self.convert, name)
+            self.assertIsNone(self.convert.get_funcname("file", 1))
+            with self.subTest(name), mock.patch.object(log, "isEnabledFor", logging.DEBUG.__eq__):
+                self.assertEqual(self.convert.get_funcname("file", 1), "here")
+        self.assertEqual(self.looked_up.call_args_list, [mock.call("file", 1)] * 2)
+
+    def test_a_torch_that_names_none(self) -> None:
+        """Where torch has no such function there is nothing to leave out."""
+        del self.convert.get_funcname
+        self.addCleanup(setattr, self.convert, "get_funcname", self.looked_up)
+        leave_lines_unnamed()
+        self.assertFalse(hasattr(self.convert, "get_funcname"))
 
 
 class UncompiledTest(unittest.TestCase):

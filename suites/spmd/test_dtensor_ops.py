@@ -39,7 +39,7 @@ class OperatorBodies(Bodies):
     """How an operator is checked."""
 
     def check(self, operator, shapes, *, stays=None, only_these=False, partial=True, **rules):
-        """Check an operator on tensors of some shapes, laid in every way over four ranks, in one rank mode each.
+        """Check an operator on tensors of some shapes, laid in every way over four ranks, in one mode each.
 
         ``stays`` are the combinations that need no communication, with the placement of the result.
         ``partial`` is whether an argument may be a partial sum, too; ``only_these`` where torch refuses other

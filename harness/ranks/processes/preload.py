@@ -100,9 +100,10 @@ def import_modules(names: Iterable[str]) -> None:
 def preload_compiler(*, inductor: bool = False) -> None:
     """Imports what compiling needs; to be called at the top of a module whose tests compile.
 
-    From then on dynamo times no guards (``compiler_state.leave_guards_untimed``). Runs no operator and starts
-    neither a thread nor a process, so this process can still be forked. It takes about a second, once;
-    importing ``harness.cases.dynamo`` does it. Modules that this version of torch does not have are left out.
+    From then on dynamo does less for logs alone (``compiler_state.leave_guards_untimed`` and
+    ``leave_lines_unnamed``). Runs no operator and starts neither a thread nor a process, so this process can
+    still be forked. It takes about a second, once; importing ``harness.cases.dynamo`` does it. Modules that
+    this version of torch does not have are left out.
     Each rank would otherwise import them at its first compile (pytorch/pytorch#149872).
 
     ``inductor`` is for tests that compile by it for the CPU: its patterns of attention are made as well, by
@@ -114,6 +115,7 @@ def preload_compiler(*, inductor: bool = False) -> None:
         if name not in sys.modules and exists(name):
             importlib.import_module(name)
     compiler_state.leave_guards_untimed()
+    compiler_state.leave_lines_unnamed()
     torch.compiler.list_backends()  # the first look-up of a backend's name imports all of them
     if inductor:
         _make_patterns()

@@ -1,4 +1,4 @@
-"""Tests what DTensor suites choose among combinations of arguments: ``thinned``, and what a rank mode takes."""
+"""Tests what the DTensor suites choose of combinations of arguments: ``thinned``, and a rank mode's part."""
 
 from __future__ import annotations
 
