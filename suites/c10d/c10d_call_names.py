@@ -1,11 +1,12 @@
-"""The names that programs of groups, objects and coalesced calls use: the sections of ``c10d_calls.txt``.
+"""The names that programs of groups, objects and rendezvous use: the sections of ``c10d_calls.txt``.
 
 The process is a rank of a world of which the others are not there: what they would send, the program says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import importlib
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +20,8 @@ from suites.told_programs import called, numbers
 from suites.values_as_text import text
 
 CPU = torch.device("cpu")
+# A function of the same name hides the module.
+RENDEZVOUS = importlib.import_module("torch.distributed.rendezvous")
 
 
 def ranks(*of: int) -> Any:
@@ -118,12 +121,39 @@ class Asked:
         return ask
 
 
+def making(
+    tell: Callable[..., None], patched: Callable[..., Any], environ: dict[str, str] | None = None
+) -> None:
+    """From here on stores tell what they are made with; rendezvous has these variables."""
+
+    def make(*given: Any, **named: Any) -> str:
+        tell(*given, named)
+        return "store"
+
+    for name in ("TCPStore", "FileStore"):
+        patched(RENDEZVOUS, name, make)
+    if environ is not None:
+        patched(RENDEZVOUS, "os", SimpleNamespace(environ=environ))
+
+
+def handling(tell: Callable[..., None], patched: Callable[..., Any], *schemes: str) -> None:
+    """From here on there are handlers of these schemes alone, which tell what they are called with."""
+
+    def handle(url: str, **named: Any) -> Iterator[Any]:
+        tell(url, named)
+        return iter([("store", 0, 0)])
+
+    patched(RENDEZVOUS, "_rendezvous_handlers", dict.fromkeys(schemes, handle))
+
+
 NAMES = {
     **{each.__name__: each for each in (ranks, others, packed, arriving, shown, Asked, called, numbers)},
+    **{each.__name__: each for each in (making, handling)},
     "c10d": c10d,
     "cpu": CPU,
     "dist": dist,
     "op": ReduceOp,
+    "rdzv": RENDEZVOUS,
     "seconds": lambda number: timedelta(seconds=number),
     "thing": SimpleNamespace,
     "torch": torch,

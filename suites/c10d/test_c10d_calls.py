@@ -1,4 +1,4 @@
-"""What functions of groups, objects and coalesced calls do, one by one, as ``c10d_calls.txt`` has it.
+"""What functions of groups, objects and rendezvous do, one by one, as ``c10d_calls.txt`` has it.
 
 Each section of that file has as its name a program of one line, in one process that is rank 7 of 12
 (``c10d_call_names.py``); what arrives from other ranks, the program says. A section that is not as torch
