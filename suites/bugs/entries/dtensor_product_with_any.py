@@ -13,7 +13,7 @@ fuzzer: dtensor
 upstream: none found; pytorch/pytorch#134206 made the sum the reduction of any
 who: Whoever asks any() of a mask that is sharded, and scales or masks by the answer.
 seen: ^dtensor: silently wrong: (value|shape) of v# differs[^|]*Partial\(sum\)[^|]*\|
-    .*\.any\([^|]*(\* \{| / |\} \+ \{|\.sum\(|\.float\(|_foreach_mul\(|(add|copy)_\(\{|(cat|stack)\()
+    .*\.any\([^|]*(\* \{| / |\} \+ \{|\.sum\(|\.float\(|_foreach_mul\(|(add|copy)_\(\{|(cat|stack|outer)\()
 """
 
 import tempfile
