@@ -146,9 +146,27 @@ def handling(tell: Callable[..., None], patched: Callable[..., Any], *schemes: s
     patched(RENDEZVOUS, "_rendezvous_handlers", dict.fromkeys(schemes, handle))
 
 
+def registered(patched: Callable[..., Any], *given: Any, times: int = 1, **named: Any) -> dict[str, Any]:
+    """What is known of backends after one is registered where there are two; till the program ends."""
+    known = SimpleNamespace(
+        GLOO="gloo",
+        backend_list=["gloo", "fake"],
+        backend_capability={"gloo": ["cpu"]},
+        backend_type_map={},
+        default_device_backend_map={"cpu": "gloo", "hpu": "fake"},
+        _plugins={},
+        _BackendPlugin=dist.Backend._BackendPlugin,
+    )
+    register = dist.Backend.register_backend.__func__  # type: ignore[attr-defined]
+    patched(c10d, "Backend", known)
+    for _ in range(times):
+        register(None, *given, **named)
+    return {name: of for name, of in vars(known).items() if name != "_BackendPlugin"}
+
+
 NAMES = {
     **{each.__name__: each for each in (ranks, others, packed, arriving, shown, Asked, called, numbers)},
-    **{each.__name__: each for each in (making, handling)},
+    **{each.__name__: each for each in (making, handling, registered)},
     "c10d": c10d,
     "cpu": CPU,
     "dist": dist,
