@@ -25,6 +25,9 @@ TOY_BATCH = 20
 #: The same in small: with a cap of 1 MiB it falls apart as the large one does with 25 MiB. Its layers weigh
 #: 26,400, 1,442,400, 1,442,400 and 12,020 bytes.
 SMALL_WIDTHS = (10, 600, 600, 600, 5)
+#: Equal layers for inductor, which makes the same C++ of each. They weigh 641,600 bytes: with a cap of 1 MiB
+#: two make a piece, and the first is one by itself.
+EQUAL_WIDTHS = (400,) * 6
 
 
 class ToyModel(nn.Module):
@@ -43,6 +46,7 @@ class ToyModel(nn.Module):
             nn.init.constant_(linear.bias, 0.01)
             layers += [linear, nn.ReLU()]
         self.net = nn.Sequential(*layers)
+        self.widths = widths
         self.context = context
 
     def forward(self, x: Tensor) -> Tensor:

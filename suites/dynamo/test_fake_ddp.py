@@ -116,7 +116,7 @@ class TestFakeDistributedSingleProc(FakeDdpTestCase):
                 ),
             ),
             cap_mb=25,
-            backend="inductor",
+            backend="aot_eager",
         )
         self.assertEqual(split.sizes, (299_520,))
 

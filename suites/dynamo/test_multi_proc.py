@@ -25,7 +25,7 @@ from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_te
 from harness.graphs import captured_splits
 from harness.targets import Capability, needs
 from suites.dynamo.base import CompilersTalk, DdpRanksTestCase, learn, mean_square
-from suites.dynamo.models import SMALL_WIDTHS, ToyModel, weight
+from suites.dynamo.models import EQUAL_WIDTHS, SMALL_WIDTHS, ToyModel, weight
 
 #: What the order of adding up a few rows may change. A gradient without a rank's part is off by its size.
 ROUNDED = {"rtol": 1e-4, "atol": 1e-6}
@@ -60,7 +60,7 @@ class TrainingTestCase(DdpRanksTestCase):
         optimizers = [torch.optim.SGD(each.parameters(), lr=0.1) for each in (plain, ddp)]
         with captured_splits() as splits:
             for _ in range(STEPS):
-                rows = self.draw(self.world_size * ROWS, SMALL_WIDTHS[0])
+                rows = self.draw(self.world_size * ROWS, model.widths[0])
                 (mean_square(plain(rows)) * scale).backward()
                 mean_square(compiled(self.mine(rows))).backward()
                 self.same_state(ddp, plain, **tolerance)
@@ -90,8 +90,8 @@ class WithSpare(ToyModel):
     DDP refuses the second step with it, unless its graph is static or it looks for such parameters.
     """
 
-    def __init__(self) -> None:
-        super().__init__(SMALL_WIDTHS)
+    def __init__(self, widths: tuple[int, ...] = SMALL_WIDTHS) -> None:
+        super().__init__(widths)
         self.spare = nn.Parameter(torch.ones(3))
 
 
@@ -320,11 +320,12 @@ class TestInductorTraining(TrainingTestCase):
     rank_modes = ("fresh",)
 
     def test_inductor(self):
-        (split,) = self.train(ToyModel(SMALL_WIDTHS), "inductor", graphs=3)
-        self.assertEqual(split.names, SMALL_BUCKETS)
+        (split,) = self.train(ToyModel(EQUAL_WIDTHS), "inductor", graphs=3)
+        layers = [[name.split(".")[1] for name in names] for names in split.names]
+        self.assertEqual(layers, [["8", "8", "6", "6"], ["4", "4", "2", "2"], ["0", "0"]])
 
     def test_static_graph(self):
-        self.train(WithSpare(), "inductor", graphs=3, static_graph=True)
+        self.train(WithSpare(EQUAL_WIDTHS), "inductor", graphs=3, static_graph=True)
 
 
 del EveryWorldSize

@@ -26,7 +26,7 @@ from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_te
 from harness.graphs import captured_splits
 from harness.releases import torch_at_least
 from suites.dynamo.base import DdpCompileTestCase, learn
-from suites.dynamo.models import MIB, SMALL_WIDTHS, CheckpointedLayers, CustomModel, toy
+from suites.dynamo.models import EQUAL_WIDTHS, MIB, SMALL_WIDTHS, CheckpointedLayers, CustomModel, toy
 
 #: The rows of inductor's models: those of a rank in ``test_multi_proc``, for which the same C++ is compiled.
 ROWS = 4
@@ -64,7 +64,7 @@ class TestSingleProc(DdpCompileTestCase):
 
     def check_baseline(self, backend):
         # With the optimizer on, these sizes make three graphs.
-        model, x, _ = toy(self.device, SMALL_WIDTHS, ROWS)
+        model, x, _ = toy(self.device, EQUAL_WIDTHS, ROWS)
         splits = self.check_trained(model, x, backend=backend, graphs=1, bucket_cap_mb=1)
         self.assertEqual(splits, [])
 
@@ -178,9 +178,9 @@ class TestSingleProc(DdpCompileTestCase):
             self.assertIn(BREAK, each.reason)
 
     def test_graph_split_inductor(self):
-        model, x, _ = toy(self.device, SMALL_WIDTHS, ROWS)
+        model, x, _ = toy(self.device, EQUAL_WIDTHS, ROWS)
         (split,) = self.check_trained(model, x, backend="inductor", graphs=3, bucket_cap_mb=1)
-        self.assertEqual([len(bucket.parameters) for bucket in split.buckets], [4, 2, 2])
+        self.assertEqual([len(bucket.parameters) for bucket in split.buckets], [4, 4, 2])
 
     def test_aot_autograd(self):
         model, x, _ = toy(self.device, SMALL_WIDTHS)

@@ -33,7 +33,7 @@ from harness.releases import torch_at_least
 from harness.targets import Capability, needs
 from suites import inductor
 from suites.dynamo.base import DdpCompileTestCase, learn, mean_square
-from suites.dynamo.models import SMALL_WIDTHS, ToyModel, weight
+from suites.dynamo.models import EQUAL_WIDTHS, SMALL_WIDTHS, ToyModel, weight
 
 
 class SelectivelyCheckpointed(nn.Module):
@@ -113,8 +113,8 @@ class TestSplitFeatures(DdpCompileTestCase):
         def look(graph):
             found.append(inductor_config.epilogue_fusion)
 
-        model = ToyModel(SMALL_WIDTHS).to(self.device)
-        x = torch.randn(4, SMALL_WIDTHS[0], device=self.device)
+        model = ToyModel(EQUAL_WIDTHS).to(self.device)
+        x = torch.randn(4, EQUAL_WIDTHS[0], device=self.device)
         for override, expected in (
             (">=0:epilogue_fusion=False", False),
             (">1000:epilogue_fusion=False", True),

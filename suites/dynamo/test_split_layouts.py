@@ -28,11 +28,11 @@ SUMMED = {"rtol": 1e-4, "atol": 1e-5}
 
 
 class Convolutions(nn.Module):
-    """Four 1x1 convolutions whose weights are 1 MiB each, with something after each."""
+    """Three 1x1 convolutions whose weights are 1 MiB each, with something after each."""
 
     def __init__(self, after: nn.Module) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(nn.Conv2d(CHANNELS, CHANNELS, 1, bias=False) for _ in range(4))
+        self.layers = nn.ModuleList(nn.Conv2d(CHANNELS, CHANNELS, 1, bias=False) for _ in range(3))
         self.after = after
 
     def forward(self, x: Tensor) -> Tensor:
@@ -76,7 +76,7 @@ class TestSplitLayouts(DdpCompileTestCase):
             self.assertEqual(actual, expected, **SUMMED)
         self.assertEqual(
             [split.names for split in splits],
-            [(("layers.3.weight",), ("layers.2.weight", "layers.1.weight", "layers.0.weight"))],
+            [(("layers.2.weight",), ("layers.1.weight", "layers.0.weight"))],
         )
         self.assertEqual(counter.frame_count, 2)
         entry, between = told
@@ -99,6 +99,7 @@ class TestSplitLayouts(DdpCompileTestCase):
         with torch.no_grad():
             self.check_both()
 
+    @torch.no_grad()  # for sizes that vary, inductor would compile the backward as well, which nothing runs
     def test_graph_split_inductor_transpose(self):
         model = Transposed().to(self.device)
         counter = self.counted("inductor")

@@ -20,11 +20,11 @@ from suites.patterns.base import PatternTestCase, fullgraph
 class DistributedPatternTests(PatternTestCase):
     """What comes out is a parameter, and what is computed from it reaches it in the backward."""
 
-    def check(self, function, *, backward):
+    def check(self, function, *, backward, backend="aot_eager"):
         x = torch.randn(16)
         expected = function(x.clone())
-        with self.compiles(inductor=1):
-            actual = fullgraph(function)(x.clone())
+        with self.compiles(**{backend: 1}):
+            actual = fullgraph(function, backend)(x.clone())
         self.assertIsInstance(actual[0], nn.Parameter)
         if backward:
             for results in (expected, actual):
@@ -38,7 +38,7 @@ class DistributedPatternTests(PatternTestCase):
             p = nn.Parameter(x)
             return p, p.sin()
 
-        self.check(function, backward=True)
+        self.check(function, backward=True, backend="inductor")
 
     def test_nn_param_return2(self):
         def function(x):

@@ -51,8 +51,8 @@ class DistributedPatternTests(PatternTestCase):
 
         w, x = torch.randn(1, requires_grad=True), torch.randn(1)
         before = w.detach().clone()
-        with self.compiles(inductor=1):
-            result = fullgraph(function)(w, x)
+        with self.compiles(aot_eager=1):
+            result = fullgraph(function, "aot_eager")(w, x)
         result.sum().backward()
         self.assertEqual(result, before.sin())
         self.assertEqual(w, x)
