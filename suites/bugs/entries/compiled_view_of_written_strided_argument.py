@@ -13,7 +13,7 @@ fuzzer: views
 upstream: pytorch/pytorch#103650 asks that views are not made anew by strides, for other backends
 who: Whoever compiles with dynamic shapes what writes to a column of a tensor with gradient, and returns it.
 seen: ^(views|aot|compile|inductor): silently wrong: output #: (stride|storage_offset|values)[^|]*\|
-    (?=[^|]*\b([a-e]|t\d)(\.\w+_\(|\[0\] = ))[^|]*\b[a-e]\.(view_as|view|unsqueeze|expand)\([^|]*\|
+    (?=[^|]*\b([a-e]|t\d)(\.\w+_\(|\[0\] = ))[^|]*\b[a-e]\.(view_as|view|unsqueeze|expand|detach)\([^|]*\|
     [^|;]*(\[:, 0\]|\[1:\]|\[\.\.\., ::2\])[^|]*\| dynamic=True
 """
 
