@@ -5,17 +5,22 @@ The options are in ``options``; the steps of a run are in ``command``.
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import errno
 import importlib
 import os
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from harness.errors import HarnessError, UsageError, of_the_platform
 from harness.runner.exit_codes import ExitCode
 from harness.runner.options import parse, program
 from harness.system import standard_output
+
+if TYPE_CHECKING:
+    from harness.runner.zygote_interpreter import EarlyInterpreter
 
 # The first words of command lines that are not for tests, and the modules that have their functions main: a
 # script on ranks, a change of imports, a comparison of conformance reports, one run of many shards, the draft
@@ -65,6 +70,17 @@ def _obey(words: Sequence[str]) -> int:
     if words and words[0] in COMMANDS:
         return _command(words[0], words[1:])
     options = parse(words)
+    if options.hosts is None and not (options.list or options.show_config):
+        with of_the_platform():
+            from harness.runner.zygote_interpreter import EarlyInterpreter
+
+        with EarlyInterpreter() as early:
+            return _execute(options, words, early)
+    return _execute(options, words, None)
+
+
+def _execute(options: argparse.Namespace, words: Sequence[str], early: EarlyInterpreter | None) -> int:
+    """Does what the parsed options say, on the hosts that they name."""
     with of_the_platform():
         from harness.runner.command import execute  # imported late: --help and usage errors do not need it
 
@@ -72,7 +88,7 @@ def _obey(words: Sequence[str]) -> int:
         from harness.runner.over_hosts import over_hosts
 
         return over_hosts(options.hosts, lambda: execute(options, words))
-    return execute(options, words)
+    return execute(options, words, early)
 
 
 def _command(name: str, words: Sequence[str]) -> int:

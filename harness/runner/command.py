@@ -45,14 +45,18 @@ from harness.runner.shown_configuration import lines_of
 from harness.runner.suites_root import suites_root
 from harness.runner.unit import Unit, to_json
 from harness.runner.workers import Workers
+from harness.runner.zygote_interpreter import EarlyInterpreter
 from harness.runner.zygote_owner import ZygoteOwner
 from harness.settings import EnvVar
 from harness.system import posix, standard_output
 from harness.targets.device_set import DeviceSet
 
 
-def execute(options: argparse.Namespace, argv: Sequence[str]) -> int:
-    """Does what the options say and returns the exit code. Raises UsageError and HarnessError."""
+def execute(options: argparse.Namespace, argv: Sequence[str], early: EarlyInterpreter | None = None) -> int:
+    """Does what the options say and returns the exit code. Raises UsageError and HarnessError.
+
+    ``early`` is an interpreter that the zygote may take.
+    """
     posix.os_threads()  # raises where /proc is missing, which servers and ranks could only say much later
     invocation = resolve(options, argv, dict(os.environ))
     if options.show_config:
@@ -61,11 +65,17 @@ def execute(options: argparse.Namespace, argv: Sequence[str]) -> int:
     terminal = 0 if has_terminal(0) and not invocation.streams else None
     with Interrupts() as interrupts, Looks(terminal) as looks:
         return further_targets.run_each(
-            invocation, lambda each, modules: _execute(each, interrupts, looks, modules)
+            invocation, lambda each, modules: _execute(each, interrupts, looks, modules, early)
         )
 
 
-def _execute(invocation: Invocation, interrupts: Interrupts, looks: Looks, modules: set[str]) -> int:
+def _execute(
+    invocation: Invocation,
+    interrupts: Interrupts,
+    looks: Looks,
+    modules: set[str],
+    early: EarlyInterpreter | None,
+) -> int:
     """Lists or runs the tests of an invocation; adds the modules of those that run to ``modules``."""
     options, root = invocation.options, suites_root()
     if invocation.ids == ():
@@ -83,6 +93,7 @@ def _execute(invocation: Invocation, interrupts: Interrupts, looks: Looks, modul
         first,
         interrupts.fileno(),
         inherit_streams=invocation.streams,
+        early=early,
     ) as zygote_owner:
         found = found_tests.find(invocation, want, shard, zygote_owner)
         if options.list:

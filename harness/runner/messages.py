@@ -32,10 +32,14 @@ FORK_FDS = 4
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Controller to zygote: import modules, with ``path`` in front of ``sys.path``, and list their tests."""
+    """Controller to zygote: import modules, with ``path`` in front of ``sys.path``, and list their tests.
+
+    ``environ`` are variables to set before, or with None to remove.
+    """
 
     modules: list[str]
     path: list[str] = field(default_factory=list)
+    environ: dict[str, str | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ import socket
 import sys
 import time
 import unittest
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from io import TextIOWrapper
 from typing import NoReturn
 
@@ -123,6 +123,7 @@ class Zygote:
         posix.die_with_parent(signal.SIGKILL)
         if os.getppid() != self._controller:
             os._exit(1)
+        _set_variables(order.environ)
         sys.path[:] = [*order.path, *(entry for entry in sys.path if entry not in order.path)]
         probes.count_before_forks()
         unusable = target_check.problem(os.environ)
@@ -212,8 +213,7 @@ class Zygote:
             posix.adopt_orphans()
             self._close_inherited()
             channel_fd, output, stacks, claims = (_moved_up(fd) for fd in fds)
-            for name, value in {**self._restore, **order.environ}.items():
-                os.environ.pop(name, None) if value is None else os.environ.__setitem__(name, value)
+            _set_variables({**self._restore, **order.environ})
             gpu_count.heed_environment(os.environ)
             _connect_streams(order, output)
             _default_signals()
@@ -261,6 +261,11 @@ class Zygote:
 
 def _bind(method: Callable[[int], None], pid: int) -> Callable[[], None]:
     return lambda: method(pid)
+
+
+def _set_variables(values: Mapping[str, str | None]) -> None:
+    for name, value in values.items():
+        os.environ.pop(name, None) if value is None else os.environ.__setitem__(name, value)
 
 
 def _moved_up(fd: int) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from harness.errors import HarnessError
 from harness.runner.messages import Loaded, Ready
+from harness.runner.zygote_interpreter import EarlyInterpreter
 from harness.runner.zygote_process import ZygoteLost, ZygoteProcess
 from harness.targets import known
 from harness.targets.device_set import DeviceSet
@@ -35,11 +36,13 @@ class ZygoteOwner:
         wake: int,
         *,
         inherit_streams: bool = False,
+        early: EarlyInterpreter | None = None,
     ) -> None:
         """``path`` is put in front of ``sys_path``. ``wake`` is a descriptor that becomes readable when the
-        user wants to stop. With ``inherit_streams`` the zygote has this process's standard streams."""
+        user wants to stop. With ``inherit_streams`` the zygote has this process's standard streams; its
+        interpreter may be the ``early`` one."""
         self._environ, self._sys_path, self._path = dict(environ), list(sys_path), list(path)
-        self._wake, self._inherit = wake, inherit_streams
+        self._wake, self._inherit, self._early = wake, inherit_streams, early
         self.import_s: dict[str, float] = {}
         self._cold: set[str] = set()
         self._broken: set[str] = set()
@@ -140,7 +143,9 @@ class ZygoteOwner:
 
     def _start(self) -> ZygoteProcess:
         if self._zygote is None:
-            self._zygote = ZygoteProcess(self._environ, self._sys_path, inherit_streams=self._inherit)
+            self._zygote = ZygoteProcess(
+                self._environ, self._sys_path, inherit_streams=self._inherit, early=self._early
+            )
         return self._zygote
 
     def _note(self, loaded: Loaded, show_notice: Callable[[str], None]) -> None:

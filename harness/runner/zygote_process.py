@@ -7,10 +7,8 @@ import dataclasses
 import select
 import signal
 import socket
-import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from harness.errors import HarnessError, ProtocolError, UsageError
 from harness.hosts.hosts import Host
@@ -27,9 +25,8 @@ from harness.runner.messages import (
     decode,
     encode,
 )
-from harness.system.intra_op_threads import SINGLE_THREADED
-from harness.system.logged_server import LoggedServer, new_log
-from harness.system.server_process import ROOT, start_interpreter
+from harness.runner.zygote_interpreter import EarlyInterpreter, start
+from harness.system.logged_server import LoggedServer
 from harness.system.signals import WORKER_STACKS
 from harness.wire import FrameReader, read_available, send_fds, send_frame
 
@@ -60,41 +57,28 @@ class ZygoteProcess(LoggedServer):
         *,
         inherit_streams: bool = False,
         host: Host | None = None,
+        early: EarlyInterpreter | None = None,
     ) -> None:
         """Starts the zygote's interpreter; HarnessError where that is impossible.
 
         With ``host`` that is a relay (``zygote_relay``), which has the zygote started on that host.
         With ``inherit_streams`` it and its workers have this process's standard streams, session and process
-        group; otherwise its output goes to a log.
+        group; otherwise its output goes to a log, and an ``early`` interpreter is taken where it is like one
+        that would be started now.
         """
         self._reader = FrameReader()
         self.ready: Ready | None = None  # the last one, with what the zygote has found out about the target
         self.host_lost = ""  # how the host was lost
         self._fault = ""  # what else was written to its socket
-        log = new_log()
-        path = [ROOT, *(p for p in sys_path if p != ROOT)]
-        guarded = {name: environ.get(name) for name in SINGLE_THREADED}
-        module, function = "harness.runner.zygote", "main"
-        arguments: dict[str, Any] = {"guarded": guarded}
-        if host is not None:
-            module, function = "harness.runner.zygote_relay", "serve"
-            arguments |= {"host": dataclasses.asdict(host), "sys_path": path}
-        logged = {} if inherit_streams else {"stdout": log, "stderr": log}
-        try:
-            pid, control = start_interpreter(
-                module,
-                function,
-                path,
-                arguments=arguments,
-                environ=environ,
-                stdin=None if inherit_streams else subprocess.DEVNULL,
-                start_new_session=not inherit_streams,
-                **logged,
-            )
-        except OSError as error:
-            log.close()
-            raise HarnessError(f"the process that forks workers could not be started: {error}") from error
-        super().__init__(pid, control, log)
+        started = early.take(environ, sys_path) if early and not (host or inherit_streams) else None
+        if started is None:
+            relay_to = dataclasses.asdict(host) if host is not None else None
+            try:
+                started = start(environ, sys_path, inherit_streams=inherit_streams, relay_to=relay_to)
+            except OSError as error:
+                raise HarnessError(f"the process that forks workers could not be started: {error}") from error
+        self._changes = dict(started.changes)
+        super().__init__(started.pid, started.control, started.log)
 
     @property
     def shift_s(self) -> float:
@@ -171,7 +155,8 @@ class ZygoteProcess(LoggedServer):
         readable, because the user wants to stop, the zygote is killed, which would import the other modules
         first, and KeyboardInterrupt is raised.
         """
-        self.send(Load(list(modules), list(path)))
+        self.send(Load(list(modules), list(path), self._changes))
+        self._changes = {}
         current = ""
         deadline = time.monotonic() + IMPORT_TIMEOUT_S
         while True:

@@ -28,7 +28,7 @@ from harness.runner.messages import (
 from harness.runner.plan import Attempt
 
 EXAMPLES: tuple[Message, ...] = (
-    Load(["a.b"], ["/p"]),
+    Load(["a.b"], ["/p"], {"A": "b", "C": None}),
     Loading("a.b"),
     Loaded(
         "a.b", [{"id": "x"}], error="e", skipped=None, dirty=True, import_s=0.5, files=["f"], duplicates=["d"]
