@@ -1,12 +1,13 @@
 """Every optimizer of ``torch.optim`` in a compiled train step, beside DDP.
 
-Each in its implementations (for-loop, foreach, fused), with its options, on two param groups whose learning
-rates differ and change at each step; parameters and state are equal bit by bit, in one graph. Those that
+Each in its implementations (for-loop, foreach, fused), on param groups whose options and learning rates
+differ; the rates change at each step. Parameters and state are equal bit by bit, in one graph. Those that
 cannot be traced are refused, with the reason.
 """
 
 from __future__ import annotations
 
+import itertools
 import sys
 from pathlib import Path
 
@@ -28,14 +29,13 @@ from harness import (
 from harness.graphs import train_step
 from suites.spmd.train_step_base import ROUNDED, TrainStepTestCase, sum_step
 
-#: Of the second group; the first has none but where an option gives it one.
 DECAY = 0.1
 FOR_LOOP, FOREACH, FUSED = {"foreach": False}, {"foreach": True}, {"fused": True}
 EXACTLY = {"rtol": 0, "atol": 0}
 #: Bias corrections in float32 instead of Python's numbers.
 CAPTURABLE = {"rtol": 1e-5, "atol": 1e-6}
 
-#: Optimizers by name: the ways they are implemented, options to try, and how close they come.
+#: Optimizers by name: the ways they are implemented, each group's options, and how close they come.
 MATRIX = {
     "ASGD": ([FOR_LOOP, FOREACH], [{}, {"weight_decay": DECAY, "lambd": 0.1}, {"t0": 1}], CAPTURABLE),
     "Adadelta": ([FOR_LOOP, FOREACH], [{}, {"weight_decay": DECAY, "maximize": True}], EXACTLY),
@@ -56,7 +56,12 @@ MATRIX = {
     ),
     "RMSprop": (
         [FOR_LOOP, FOREACH],
-        [{}, {"weight_decay": DECAY}, {"momentum": 0.9}, {"centered": True, "momentum": 0.5}],
+        [
+            {},
+            {"weight_decay": DECAY},
+            {"momentum": 0.9},
+            {"centered": True, "momentum": 0.5, "weight_decay": DECAY},
+        ],
         EXACTLY,
     ),
     "Rprop": ([FOR_LOOP, FOREACH], [{}, {"maximize": True}], EXACTLY),
@@ -88,19 +93,22 @@ def label(kind):
     return next((key for key, on in kind.items() if on), "for_loop")
 
 
-def model():
-    """Two layers, without what Muon does not take, so that all optimizers train the same."""
-    return nn.Sequential(nn.Linear(10, 6, bias=False), nn.Tanh(), nn.Linear(6, 4, bias=False))
+def model(layers=2):
+    """Layers without what Muon does not take, so that all optimizers train the same."""
+    sizes = [10, *[6] * (layers - 1), 4]
+    linear = [nn.Linear(*each, bias=False) for each in itertools.pairwise(sizes)]
+    return nn.Sequential(linear[0], nn.Tanh(), *linear[1:])
 
 
-def in_two_groups(kind, **options):
-    """What makes an optimizer of a model, a group for each layer."""
+def in_groups(kind, options, **common):
+    """What makes an optimizer of a model, a group for each layer with its options."""
 
     def make(module):
-        second = {"params": list(module[2].parameters()), "lr": 0.02}
-        if "weight_decay" in kind.__init__.__code__.co_varnames:
-            second["weight_decay"] = DECAY
-        return kind([{"params": list(module[0].parameters())}, second], lr=0.05, **options)
+        groups = [
+            {"params": [weight], "lr": 0.05 / number, **each}
+            for number, (weight, each) in enumerate(zip(module.parameters(), options, strict=True), 1)
+        ]
+        return kind(groups, **common)
 
     return make
 
@@ -112,22 +120,20 @@ def kind_of_updates(graph):
 
 
 class OptimizersTest(TrainStepTestCase):
-    """Each optimizer in two groups, with a learning rate that changes."""
+    """Each optimizer, a group for each of its options, with learning rates that change."""
 
     @parametrize("name, kind, options, tolerance", list(variants()))
     def test(self, name, kind, options, tolerance):
         if (name, label(kind), self.device_type) == ("Adagrad", "fused", "cuda"):
             self.skipTest("CUDA has no fused Adagrad")
-        for each in options:
-            with self.subTest(**each):
-                compiled = self.check_beside_ddp(
-                    model(),
-                    lambda: [torch.randn(3, 10)],
-                    in_two_groups(getattr(optim, name), **kind, **each),
-                    rates=(0.1, 0.01, 0.2),
-                    tolerance=tolerance,
-                )
-                self.assertEqual(kind_of_updates(compiled.gm.graph), label(kind))
+        compiled = self.check_beside_ddp(
+            model(len(options)),
+            lambda: [torch.randn(3, 10)],
+            in_groups(getattr(optim, name), options, **kind),
+            rates=(0.1, 0.01, 0.2),
+            tolerance=tolerance,
+        )
+        self.assertEqual(kind_of_updates(compiled.gm.graph), label(kind))
 
     def test_first_step_by_warm_up(self):
         def make(module):
@@ -149,7 +155,7 @@ class OptimizersTest(TrainStepTestCase):
                 self.check_beside_ddp(
                     model(),
                     lambda: [torch.randn(3, 10)],
-                    in_two_groups(optim.SGD, momentum=0.9),
+                    in_groups(optim.SGD, [{}, {"weight_decay": DECAY}], momentum=0.9),
                     all_reduces=all_reduces,
                     options={"bucket_mb": bucket_mb},
                     tolerance=ROUNDED,

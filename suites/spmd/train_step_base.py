@@ -25,6 +25,7 @@ from torch.utils._pytree import tree_map_only
 from harness import DTensorContinuousTestBase
 from harness.cases import defaults
 from harness.graphs import CompiledStep, count_collectives, train_step
+from harness.seeding import seed_all
 
 #: What a compiled step may lose: it computes in the order in which DDP does.
 ROUNDED = {"rtol": 1.3e-6, "atol": 1e-6}
@@ -103,7 +104,7 @@ class TrainStepTestCase(DTensorContinuousTestBase):
 
     def setUpRank(self) -> None:
         super().setUpRank()
-        torch.manual_seed(SEED)
+        seed_all(SEED)
 
     @property
     def device(self) -> torch.device:
@@ -155,7 +156,7 @@ class TrainStepTestCase(DTensorContinuousTestBase):
             self.set_rates(steps, number, optimizers)
             for function, one, left in ((compiled, module, found), (eager, ddp, expected)):
                 optimizer = optimizers[one is ddp]
-                torch.manual_seed(number)  # the same draws of what is random in the module
+                seed_all(number)  # the same draws of what is random in the module
                 arguments = [one] if optimizer is None else [one, optimizer]
                 result = function(*arguments, *copy.deepcopy(inputs))
                 left.append(self.left_by(result, reference if one is ddp else module, optimizer))
@@ -172,7 +173,7 @@ class TrainStepTestCase(DTensorContinuousTestBase):
         """One eager step of each, on the same inputs on all ranks, which leaves optimizer state behind."""
         inputs = self.drawn(steps.draw, seed=99)
         for module, optimizer in zip(modules, optimizers, strict=True):
-            torch.manual_seed(99)
+            seed_all(99)
             steps.function(*([module] if optimizer is None else [module, optimizer]), *copy.deepcopy(inputs))
             module.zero_grad()
             for buffer in module.buffers():
@@ -180,7 +181,7 @@ class TrainStepTestCase(DTensorContinuousTestBase):
 
     def drawn(self, draw: Callable[[], Sequence[Any]], *, seed: int) -> Sequence[Any]:
         """Inputs on this rank's device."""
-        torch.manual_seed(seed)
+        seed_all(seed)
         return tree_map_only(Tensor, lambda tensor: tensor.to(self.device), draw())
 
     def set_rates(self, steps: Steps, number: int, optimizers: Sequence[Optimizer | None]) -> None:
