@@ -192,7 +192,10 @@ class FsdpTestCase(CountsCompiles, DynamoDistributedMultiProcTestCase):
 
 
 class BlocksByInductor:
-    """What goes before bodies of training for inductor: the whole models, which others compile, are slow."""
+    """What goes before bodies of training for inductor, which takes long: all but recomputed blocks are slow.
+
+    Whole models, and what their forward saves, inductor compiles in ``test_fsdp_inductor``.
+    """
 
     backend = "inductor"
 
@@ -203,3 +206,24 @@ class BlocksByInductor:
     @slow_test
     def test_whole_with_checkpointed_blocks(self):
         super().test_whole_with_checkpointed_blocks()
+
+    @slow_test
+    def test_nested(self):
+        super().test_nested()
+
+
+class FourRanks:
+    """What goes before bodies of training for four ranks, whose graphs run as they were captured.
+
+    What is recomputed does not depend on the number of ranks: that is slow.
+    """
+
+    world_size, backend = 4, "eager"
+
+    @slow_test
+    def test_whole_with_checkpointed_blocks(self):
+        super().test_whole_with_checkpointed_blocks()
+
+    @slow_test
+    def test_nested_with_checkpointed_blocks(self):
+        super().test_nested_with_checkpointed_blocks()

@@ -17,7 +17,7 @@ from torch.distributed.fsdp import ShardingStrategy
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from suites.fsdp import reference
-from suites.fsdp.base import BlocksByInductor, FsdpTestCase, checkpointed
+from suites.fsdp.base import BlocksByInductor, FourRanks, FsdpTestCase, checkpointed
 from suites.fsdp.models import ELEMENTS, Block, Net
 
 
@@ -105,10 +105,8 @@ class Fsdp1TrainingWorldSize2Test(TrainingBodies, FsdpTestCase):
         )
 
 
-class Fsdp1TrainingWorldSize4Test(TrainingBodies, FsdpTestCase):
+class Fsdp1TrainingWorldSize4Test(FourRanks, TrainingBodies, FsdpTestCase):
     """Four ranks, whose graphs run as they were captured."""
-
-    world_size, backend = 4, "eager"
 
 
 class Fsdp1TrainingInductorTest(BlocksByInductor, TrainingBodies, FsdpTestCase):

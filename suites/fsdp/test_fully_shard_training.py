@@ -19,7 +19,7 @@ from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import Checkpoi
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from suites.fsdp import reference
-from suites.fsdp.base import BlocksByInductor, FsdpTestCase, checkpointed
+from suites.fsdp.base import BlocksByInductor, FourRanks, FsdpTestCase, checkpointed
 from suites.fsdp.models import ELEMENTS, Block, Net
 
 
@@ -132,10 +132,8 @@ class FullyShardTrainingWorldSize2Test(BlockBodies, FsdpTestCase):
     """Two ranks."""
 
 
-class FullyShardTrainingWorldSize4Test(TrainingBodies, FsdpTestCase):
+class FullyShardTrainingWorldSize4Test(FourRanks, TrainingBodies, FsdpTestCase):
     """Four ranks, whose graphs run as they were captured."""
-
-    world_size, backend = 4, "eager"
 
 
 class FullyShardTrainingInductorTest(BlocksByInductor, TrainingBodies, FsdpTestCase):

@@ -32,8 +32,6 @@ from suites.spmd.mesh_programs import Arrays, Axis, Program
 #: What is added to the inputs that a program is traced on, and to those that it then runs on: recorded values
 #: would be seen.
 TRACED_ON, RUN_ON = 1.0, (0.0, 5.0)
-#: The most ranks with which each test tries every dimension of its mesh.
-ALL_AXES_UP_TO = 4
 
 
 @needs(Capability.FUNCTIONAL, Capability.POINT_TO_POINT)
@@ -42,6 +40,8 @@ class MeshTestCase(DTensorContinuousTestBase):
 
     rank_modes = ("pooled", "fresh")
     layout: ClassVar[Any]
+    #: The most ranks with which each test tries every dimension of its mesh.
+    all_axes_up_to: ClassVar[int] = 4
 
     def setUpRank(self) -> None:
         super().setUpRank()
@@ -67,10 +67,10 @@ class MeshTestCase(DTensorContinuousTestBase):
             yield Axis(self.mesh, dim, members, int(own[dim]))
 
     def tried_axes(self) -> list[Axis]:
-        """The dimensions over which a test tries its programs: all, or with eight ranks the one that falls to
-        the test by its name. The same tests try all of them with four."""
+        """The dimensions over which a test tries its programs: all, or with more ranks than
+        ``all_axes_up_to`` the one that falls to the test by its name."""
         axes = list(self.axes())
-        if self.world_size <= ALL_AXES_UP_TO:
+        if self.world_size <= self.all_axes_up_to:
             return axes
         return [axes[zlib.crc32(self._testMethodName.encode()) % len(axes)]]
 

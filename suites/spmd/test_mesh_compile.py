@@ -1,7 +1,8 @@
 """The traced mesh collectives under ``torch.compile(fullgraph=True)``: one graph, and what it returns.
 
-The same programs as in ``test_mesh_tracing``, over both dimensions of a two by two mesh. Graphs run as
-AOTAutograd made them; one test has inductor generate code.
+The same programs as in ``test_mesh_tracing``, on a two by two mesh: a sum over both of its dimensions in one
+function, the others over one of them. Graphs run as AOTAutograd made them; one test has inductor generate
+code.
 """
 
 from __future__ import annotations
@@ -50,15 +51,17 @@ class MeshCompileTest(MeshTestCase):
     world_size = 4
     layout = ((0, 1), (2, 3))
 
-    def check_compiled(self, program):
-        """Check a program over both dimensions, in one function: its one graph, and what it returns."""
-        axes, graphs = list(self.axes()), []
+    all_axes_up_to = 2
 
-        def both(*given):
+    def check_compiled(self, program, axes=None):
+        """Check a program over dimensions, in one function: its one graph, and what it returns."""
+        axes, graphs = axes or self.tried_axes(), []
+
+        def over_axes(*given):
             return [listed(program.call(axis, *mine)) for axis, mine in zip(axes, given, strict=True)]
 
         with compiling():
-            compiled = self.compiled(both, graphs)
+            compiled = self.compiled(over_axes, graphs)
             for added in RUN_ON:
                 given = [self.tensors(self.inputs(program, axis, self.rank, added)) for axis in axes]
                 answers = [self.answer(program, axis, added) for axis in axes]
@@ -80,7 +83,7 @@ class MeshCompileTest(MeshTestCase):
         return torch.compile(run, backend=aot_autograd(fw_compiler=compiler), fullgraph=True)
 
     def test_all_reduce(self):
-        self.check_compiled(programs.ALL_REDUCE)
+        self.check_compiled(programs.ALL_REDUCE, list(self.axes()))
 
     def test_all_reduce_with_other_reductions(self):
         for program in programs.ALL_REDUCE_WITH.values():

@@ -24,7 +24,7 @@ from torch.distributed.tensor.parallel import (
 )
 from torch.nn import functional as F
 
-from harness import load_tests, run_tests, with_comms  # noqa: F401  (unittest calls load_tests)
+from harness import load_tests, run_tests, slow_test, with_comms  # noqa: F401  (unittest calls load_tests)
 from harness.ranks.local import rank
 from suites.spmd.dtensor_base import RANKS, ROUNDED, Bodies, Communication, in_rank_modes
 from suites.spmd.parallel_models import WIDTH, WORDS, Attention, Mlp, NormedMlp, Speller
@@ -259,6 +259,8 @@ class LossParallel(TensorParallelBodies):
 
 
 in_rank_modes(globals(), TensorParallel)
+# Layers ask for no more of threads than operators do (``test_dtensor_ops``).
+TensorParallelOnThreadsTest = slow_test(globals()["TensorParallelOnThreadsTest"])
 # The region in which losses are parallel belongs to the process: it is not for ranks that are threads.
 in_rank_modes(globals(), LossParallel, modes=("OnPooledRanks", "OnLocalTensors"))
 

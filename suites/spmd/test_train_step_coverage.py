@@ -134,17 +134,17 @@ class CoverageTest(TrainStepTestCase):
         self.check_op(lambda y, x, fc: y[:, :1])
 
     def test_bulk_cat(self):
-        self.check_op(lambda y, x, fc: torch.cat([fc(x) for _ in range(100)], dim=1))
+        self.check_op(lambda y, x, fc: torch.cat([fc(x) for _ in range(30)], dim=1))
 
 
 class LayersTest(TrainStepTestCase):
-    """Layers with state, with randomness, with parameters in unusual places; Adam."""
+    """Layers with state, with randomness, with parameters in unusual places; foreach Adam."""
 
     def check(self, module, *shape, draw=None, eps=1e-8, **how):
         return self.check_beside_ddp(
             module,
             draw or (lambda: [torch.randn(*shape)]),
-            lambda module: Adam(module.parameters(), lr=0.01, eps=eps),
+            lambda module: Adam(module.parameters(), lr=0.01, eps=eps, foreach=True),
             **how,
         )
 
