@@ -26,7 +26,7 @@ __unittest = True  # unittest leaves this module's frames out of a failure's tra
 #: One test of so many is in the sample, unless it is a long one.
 SAMPLED = 10
 #: Calls of an entry that are tried: all by ``--slow``, and where some are known to fail.
-MOST = None if TEST_WITH_SLOW else 5
+MOST = None if TEST_WITH_SLOW else 3
 #: Seconds. A test that is not called long takes some seconds, the longest of all some minutes.
 DEADLINE_S = 600
 LONG_DEADLINE_S = 3600
