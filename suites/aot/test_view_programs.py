@@ -77,7 +77,7 @@ class ViewProgramsTest(AotTestCase):
     def test_private_arguments(self, dynamic):
         """Arguments that share nothing, whose data, sizes and strides are written to."""
 
-        @bounded(20, phases=[Phase.generate])
+        @bounded(12, phases=[Phase.generate])
         @given(view_programs(**DRAWS["private"]))
         def check(program):
             self.check(program, dynamic=dynamic)
@@ -89,7 +89,7 @@ class ViewProgramsTest(AotTestCase):
     def test_no_grad_regions(self, dynamic):
         """Some statements are under no_grad; the writes stay in the graph."""
 
-        @bounded(20, phases=[Phase.generate])
+        @bounded(12, phases=[Phase.generate])
         @given(view_programs(**DRAWS["no_grad"]))
         def check(program):
             self.check(program, dynamic=dynamic, keep_input_mutations=True)
@@ -101,7 +101,7 @@ class ViewProgramsTest(AotTestCase):
     def test_shared_arguments(self, dynamic):
         """Arguments that are views of each other, or the same, and keep their sizes."""
 
-        @bounded(25, phases=[Phase.generate])
+        @bounded(18, phases=[Phase.generate])
         @given(view_programs(**DRAWS["shared"]))
         def check(program):
             self.check(program, dynamic=dynamic)

@@ -89,12 +89,12 @@ class BucketsTestCase(DynamoTestCase):
 class TestTracedModels(BucketsTestCase):
     """Models that dynamo traces."""
 
-    @bounded(40)
+    @bounded(15)
     @given(trees(PLAIN_LEAVES, tied=False), CAPS)
     def test_as_documented(self, model, caps):
         self.check(self.split(model, *caps), expected_buckets(steps_of(model), *caps))
 
-    @bounded(60)
+    @bounded(24)
     @given(trees(), CAPS, st.data())
     def test_with_known_deviations(self, model, caps, data):
         names = [name for name, _ in model.named_parameters()]
@@ -183,7 +183,7 @@ def module_lists(draw):
 class TestGraphsOfModules(BucketsTestCase):
     """Graphs that call modules, which dynamo no longer makes: here marks and shared modules are honoured."""
 
-    @bounded(60)
+    @bounded(40)
     @given(module_lists(), CAPS)
     def test_as_documented(self, model, caps):
         cap, first_cap = caps
