@@ -51,6 +51,9 @@ EQUIVALENT: dict[str, str] = {
     "aot_config.is_export and maybe_subclass_meta is not None => False": (
         "export has refused subclass tensors before it captures a graph"
     ),
+    "torch/distributed/tensor/_tp_conv.py tp_convolution_backward: rank - 1 + size => rank - 1 - size": (
+        "the remainder by the size is taken of it, which is the same"
+    ),
     "torch/distributed/tensor/_tp_conv.py tp_convolution_backward: not isinstance(padding, list) => False": (
         "the dispatcher gives every operator a list where its schema says SymInt[]"
     ),
