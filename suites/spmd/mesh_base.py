@@ -68,11 +68,13 @@ class MeshTestCase(DTensorContinuousTestBase):
 
     def tried_axes(self) -> list[Axis]:
         """The dimensions over which a test tries its programs: all, or with more ranks than
-        ``all_axes_up_to`` the one that falls to the test by its name."""
+        ``all_axes_up_to`` the one that falls to it."""
+        return list(self.axes()) if self.world_size <= self.all_axes_up_to else [self.axis_of_test()]
+
+    def axis_of_test(self) -> Axis:
+        """The dimension that falls to this test by its name."""
         axes = list(self.axes())
-        if self.world_size <= self.all_axes_up_to:
-            return axes
-        return [axes[zlib.crc32(self._testMethodName.encode()) % len(axes)]]
+        return axes[zlib.crc32(self._testMethodName.encode()) % len(axes)]
 
     def inputs(self, program: Program, axis: Axis, rank: int, added: float = 0.0, times: int = 1) -> Arrays:
         """What a rank puts in; so many times the rows."""

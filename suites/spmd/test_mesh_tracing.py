@@ -103,12 +103,12 @@ class MeshWaits:
 
     def check_without_wait(self, program):
         """Check that the missing wait is found in the graph, and is missed when it runs."""
-        for axis in self.axes():
-            right = self.traced(program, axis)
-            broken = strip_waits(right)
-            found = {each.collective.name for each in unwaited(broken.graph)}
-            self.assertEqual(found, set(program.collectives))
-            self.check_stale(broken, right, program, axis)
+        axis = self.axis_of_test()
+        right = self.traced(program, axis)
+        broken = strip_waits(right)
+        found = {each.collective.name for each in unwaited(broken.graph)}
+        self.assertEqual(found, set(program.collectives))
+        self.check_stale(broken, right, program, axis)
 
     def test_all_reduce_without_its_wait(self):
         self.check_without_wait(programs.ALL_REDUCE)
@@ -187,13 +187,13 @@ class TraceDeviceMesh2DTest(MeshCollectives, MeshWaits, MeshPlainCollectives, Me
         # graph serves inputs of another.
         for program in (programs.ALL_REDUCE, programs.BROADCAST, programs.ALL_GATHER, programs.ALL_TO_ALL):
             for mode in ("fake", "symbolic"):
-                for axis in self.axes():
-                    traced = self.traced(program, axis, mode)
-                    self.assertEqual(pending(), 0)
-                    self.check_graph(traced, program)
-                    self.check_results(traced, program, axis)
-                    if mode == "symbolic":
-                        self.check_results(traced, program, axis, times=2)
+                axis = self.axis_of_test()
+                traced = self.traced(program, axis, mode)
+                self.assertEqual(pending(), 0)
+                self.check_graph(traced, program)
+                self.check_results(traced, program, axis)
+                if mode == "symbolic":
+                    self.check_results(traced, program, axis, times=2)
 
 
 class TraceDeviceMeshOfUnlikeDimensionsTest(MeshCollectives, MeshTestCase):
