@@ -9,8 +9,10 @@ from __future__ import annotations
 import functools
 import importlib
 import os
+import re
 import sys
 from collections.abc import Generator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,6 +33,8 @@ _SHOWN = pytest.StashKey[bool]()
 # Whether a test file has been imported, or is about to be.
 _IMPORTING = pytest.StashKey[bool]()
 _CONFIGURATION = pytest.StashKey[Configuration]()
+# The statement that imports this library.
+_IMPORT = re.compile(rb"^\s*(from|import)\s+harness\b", re.MULTILINE)
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -57,11 +61,16 @@ def pytest_load_initial_conftests(early_config: pytest.Config, parser: pytest.Pa
         namespace.capture = "no"
     if os.environ.get(EnvVar.DROP_IN) == "1":
         importlib.import_module("harness.dropin").install_at_import()
-        PAUSE.begin()
-        # What is frozen is not collected when the interpreter ends, and libraries tell of it as leaked.
-        early_config.add_cleanup(functools.partial(PAUSE.end, freeze=False))
+        _pause_collections(early_config)
     yield
     options.register(parser.getgroup(options.GROUP), shared=True)
+
+
+def _pause_collections(config: pytest.Config) -> None:
+    """Has no garbage collected until the first test runs, or pytest ends."""
+    PAUSE.begin()
+    # What is frozen is not collected when the interpreter ends, and libraries tell of it as leaked.
+    config.add_cleanup(functools.partial(PAUSE.end, freeze=False))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -135,7 +144,11 @@ def pytest_timeout_set_timer(item: pytest.Item) -> bool | None:
 def pytest_collectstart(collector: pytest.Collector) -> None:
     """Starts what ranks are forked from before the first test file is imported, if they import it, too."""
     config = collector.config
-    if not isinstance(collector, pytest.Module) or config.stash.get(_IMPORTING, False):
+    if not isinstance(collector, pytest.Module):
+        return
+    if not PAUSE.begun and _imports_harness(collector.path):
+        _pause_collections(config)
+    if config.stash.get(_IMPORTING, False):
         return
     config.stash[_IMPORTING] = True
     alone = not (config.option.collectonly or hasattr(config, "workerinput"))
@@ -143,6 +156,14 @@ def pytest_collectstart(collector: pytest.Collector) -> None:
         from harness.pytest_plugin import early_server
 
         early_server.start_before_import(config, collector.path)
+
+
+def _imports_harness(file: Path) -> bool:
+    """Whether a test file imports this library by its text, and so torch."""
+    try:
+        return _IMPORT.search(file.read_bytes()) is not None
+    except OSError:  # pytest tells of it
+        return False
 
 
 @pytest.hookimpl(trylast=True)
@@ -204,7 +225,7 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
 
     config = session.config
     ours = kinds.any_of_harness(session.items)
-    if ours or os.environ.get(EnvVar.DROP_IN) == "1":
+    if ours or PAUSE.begun:
         PAUSE.end()
     if ours and not config.option.collectonly:
         from harness.pytest_plugin import early_server

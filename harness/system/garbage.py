@@ -19,6 +19,11 @@ class GarbagePause:
     def __init__(self) -> None:
         self._kept: tuple[int, int, int] | None = None
 
+    @property
+    def begun(self) -> bool:
+        """Whether there is a pause now."""
+        return self._kept is not None
+
     def begin(self) -> None:
         """Begins the pause, if there is none."""
         if self._kept is None:

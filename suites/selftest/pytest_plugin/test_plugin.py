@@ -355,6 +355,23 @@ class GarbageTest(PytestCase):
                 run = self.pytest("--drop-in", *words)
                 self.assertEqual(run.counts, {"passed": 1}, run.out)
 
+    def test_files_of_the_harness(self) -> None:
+        """So it is without --drop-in from the first file on that imports the harness."""
+        body = """
+            import gc
+            during = gc.get_threshold()
+            {imports}
+            def test_collector():
+                assert (during[0] == 0) is {paused}, during
+                assert gc.isenabled() and gc.get_threshold()[0] > 0, gc.get_threshold()
+                assert gc.get_freeze_count() > 0
+            """
+        self.write("test_1.py", body.format(imports="", paused=False), head="")
+        self.write("test_2.py", body.format(imports="import harness as h", paused=True), head="")
+        self.write("test_3.py", body.format(imports="", paused=True), head="")
+        run = self.pytest()
+        self.assertEqual(run.counts, {"passed": 3}, run.out)
+
     def test_broken_conftest(self) -> None:
         """Where pytest ends before any test, what the conftest has made is collected at its end."""
         self.write(

@@ -39,11 +39,14 @@ class GarbagePauseTest(unittest.TestCase):
         self.play("""
             before = gc.get_stats()[0]["collections"]
             pause = GarbagePause()
+            assert not pause.begun
             pause.begin()
             pause.begin()
+            assert pause.begun
             old = make(5000)
             assert gc.get_stats()[0]["collections"] == before
             pause.end()
+            assert not pause.begun
             assert gc.get_threshold() == was, gc.get_threshold()
             gc.collect()
             assert old() is not None
