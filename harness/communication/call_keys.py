@@ -7,19 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from datetime import timedelta
+from operator import attrgetter
 from typing import Any
 
 from harness.communication.arguments import KINDS, REDUCING, ROOTED, WITHOUT_TENSORS, is_tensor
 from harness.communication.reduce_operations import last, number_in
 
-_Key = Callable[[tuple[Any, ...], dict[str, Any]], tuple[tuple[Hashable, ...], bool]]
+# A key, all of which has a hash, and whether the caller gets a work handle that it has to wait for.
+_Told = tuple[tuple[Any, ...], bool]
+_Key = Callable[[tuple[Any, ...], dict[str, Any]], _Told]
 # Operations that are most often given a list of one tensor, and options.
 _OF_ONE = frozenset({"all_reduce", "broadcast", "reduce"})
 # Those that are given an output, an input, and options.
 _OF_PAIRS = frozenset({"all_gather_into_tensor", "reduce_scatter_tensor"})
-# Those that are given a list of one list of outputs, a list of one input, and options; and the reverse.
-_GATHERING = frozenset({"all_gather", "gather"})
+# Those that are given a list of one output, a list of one list of inputs, and options: ``gather`` in reverse.
 _SCATTERING = frozenset({"reduce_scatter", "scatter"})
+_shape = attrgetter("shape")
 _PLAIN = frozenset({int, bool, str, timedelta, type(None)})
 
 
@@ -34,13 +37,17 @@ def quick_key(operation: str) -> _Key:
         return _key_of_one(operation, other)
     if operation in _OF_PAIRS:
         return _key_of_pair(operation, other)
-    if operation in _GATHERING or operation in _SCATTERING:
+    if operation == "all_gather":
+        return _key_of_gathered(operation, other)
+    if operation == "gather" or operation in _SCATTERING:
         return _key_of_lists(operation, other)
     if operation == "all_to_all_single":
         return _key_of_split(operation, other)
     return _key_of_barrier(other) if operation == "barrier" else other
 
 
+# None has a key like one of ``_any_key``'s, which begin with the operation and what is no tuple.
+#
 # Each of these functions expects one form of arguments, and learns by an exception that it is another one. It
 # reads the options first: in forms without them a tensor may stand where a list is expected here, and torch
 # applies an operator to one that is taken apart.
@@ -50,7 +57,7 @@ def _key_of_one(operation: str, other: _Key) -> _Key:
     """The key of a call with a list of one tensor."""
     reduces, rooted = operation in REDUCING, operation in ROOTED
 
-    def key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Hashable, ...], bool]:
+    def key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Told:
         try:
             tensors, options = args
             own_work = options.asyncOp
@@ -62,7 +69,7 @@ def _key_of_one(operation: str, other: _Key) -> _Key:
                     number = number_in(options)
             if rooted:
                 root = options.rootRank
-            return (operation, (tensor.dtype, tensor.shape, type(tensor)), number, root), own_work
+            return (number, root, operation, tensor.dtype, tensor.shape, type(tensor)), own_work
         except (AttributeError, ValueError):
             return other(args, kwargs)
 
@@ -73,12 +80,12 @@ def _key_of_pair(operation: str, other: _Key) -> _Key:
     """The key of a call with one output, which follows from the input, and one input."""
     reduces = operation in REDUCING
 
-    def key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Hashable, ...], bool]:
+    def key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Told:
         try:
             _, given, options = args
             own_work = options.asyncOp
             number = number_in(options) if reduces else -1
-            return (operation, number, (given.dtype, given.shape, type(given))), own_work
+            return (number, operation, given.dtype, given.shape, type(given)), own_work
         except (AttributeError, ValueError):
             return other(args, kwargs)
 
@@ -88,7 +95,7 @@ def _key_of_pair(operation: str, other: _Key) -> _Key:
 def _key_of_split(operation: str, other: _Key) -> _Key:
     """The key of a call with one output, one input, and two lists of how these are split."""
 
-    def key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Hashable, ...], bool]:
+    def key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Told:
         try:
             output, given, received, sent, options = args
             own_work = options.asyncOp
@@ -101,11 +108,26 @@ def _key_of_split(operation: str, other: _Key) -> _Key:
     return key
 
 
+def _key_of_gathered(operation: str, other: _Key) -> _Key:
+    """The key of a call with a list of one list of outputs, and a list of one input."""
+
+    def key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Told:
+        try:
+            outputs, inputs, options = args
+            own_work = options.asyncOp
+            (many,), (given,) = outputs, inputs
+            return (tuple(map(_shape, many)), operation, given.dtype, given.shape, type(given)), own_work
+        except (AttributeError, ValueError):
+            return other(args, kwargs)
+
+    return key
+
+
 def _key_of_lists(operation: str, other: _Key) -> _Key:
     """The key of a call with a list of one tensor, and with a list of one list of tensors, or of none."""
-    gathers, reduces, rooted = operation in _GATHERING, operation in REDUCING, operation in ROOTED
+    gathers, reduces, rooted = operation == "gather", operation in REDUCING, operation in ROOTED
 
-    def key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Hashable, ...], bool]:
+    def key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Told:
         try:
             outputs, inputs, options = args
             own_work = options.asyncOp
@@ -113,7 +135,7 @@ def _key_of_lists(operation: str, other: _Key) -> _Key:
             (many,) = listed or ((),)
             number = options.rootRank if rooted else number_in(options) if reduces else -1
             if gathers:
-                each: list[Hashable] = [tensor.shape for tensor in many]
+                each: list[Hashable] = [*map(_shape, many)]
             else:
                 each = [(tensor.dtype, tensor.shape, type(tensor)) for tensor in many]
             return (operation, number, one.dtype, one.shape, type(one), *each), own_work
@@ -124,7 +146,7 @@ def _key_of_lists(operation: str, other: _Key) -> _Key:
 
 
 def _key_of_barrier(other: _Key) -> _Key:
-    def key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Hashable, ...], bool]:
+    def key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Told:
         try:
             options = kwargs["opts"]
             return ("barrier", options.timeout), options.asyncOp
@@ -138,7 +160,7 @@ def _any_key(operation: str) -> _Key:
     reduces, rooted, timed = operation in REDUCING, operation in ROOTED, operation in WITHOUT_TENSORS
     message = operation in KINDS
 
-    def key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Hashable, ...], bool]:
+    def key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Told:
         found: list[Any] = [operation]
         own_work = message
         for given in (*args, *kwargs.values()) if kwargs else args:

@@ -39,10 +39,10 @@ _HEAD = Struct("=QQdQ")
 # start, wait, end (0.0: not yet) on the monotonic clock. Times and the numbers of the head are at multiples
 # of 8 bytes: in an array of these a number is set in half the time that a Struct needs.
 _ENTRY = Struct("=IIIIHHIddd")
-_SIZE = _ENTRY.size
-_pack = _ENTRY.pack_into
-_COUNT, _CHANGED, _BEGAN, _TEXT_BYTES = range(4)  # of the head, as indices of that array
-_WAIT, _END = (_SIZE - 16) // 8, (_SIZE - 8) // 8
+ENTRY_BYTES = _ENTRY.size
+pack_entry = _ENTRY.pack_into
+COUNT, CHANGED, _BEGAN, _TEXT_BYTES = range(4)  # of the head, as indices of that array
+_WAIT, _END = (ENTRY_BYTES - 16) // 8, (ENTRY_BYTES - 8) // 8
 _FLAGS_AT, _FLAGS = 16, Struct("=H")
 # Behind the head and the next two, as indices of those arrays: when the test ended on the monotonic clock
 # (0.0: it has not), and the offset of its name among the texts.
@@ -55,10 +55,10 @@ _CAN_MOVE, _HELPED, _STOPPED = 1, 2, 4
 # Behind these: one more than the token of the call that is kept when the ring drops it, 0 for none; and its
 # entry, before those of the ring.
 _KEPT, _KEPT_TOKEN_AT, _KEPT_AT = Struct("=I"), 44, 64
-_FIRST = _KEPT_AT + _SIZE
-_DOUBLES, _FIRST_END = _SIZE // 8, _FIRST // 8 + _END  # an entry's size and the first end, in that array
+FIRST = _KEPT_AT + ENTRY_BYTES
+DOUBLES, FIRST_END = ENTRY_BYTES // 8, FIRST // 8 + _END  # an entry's size and the first end, in that array
 ENTRIES = 1024
-_TEXTS = _FIRST + ENTRIES * _ENTRY.size
+_TEXTS = FIRST + ENTRIES * _ENTRY.size
 LOG_BYTES = 256 * 1024
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
 
@@ -81,52 +81,51 @@ def memory_file(of: str = "", rank: int = 0) -> int:
 
 
 class CallLog:
-    """The writer of a rank's log, used in that rank; by one thread at a time."""
+    """The writer of a rank's log, used in that rank; by one thread at a time.
+
+    ``count``: how many calls began since the log was cleared. ``numbers`` and ``times`` are views of its
+    ``memory``. A usual call is written there by ``usual_calls.py``, as by ``begin``, to save a function.
+    """
 
     def __init__(self, memory: mmap.mmap) -> None:
-        self._memory = memory
-        self._numbers = memoryview(memory).cast("Q")
-        self._times = memoryview(memory).cast("d")
-        self._count = 0
+        self.memory = memory
+        self.numbers = memoryview(memory).cast("Q")
+        self.times = memoryview(memory).cast("d")
+        self.count = 0
         self._used = LENGTH.size  # offset 0 is NO_TEXT
         self._known: dict[str | Signature, int] = {}
         self.edition = 0  # a number of ``text`` holds in the same edition
 
     def clear(self) -> None:
         """Removes what the log says of an earlier test."""
-        self._count = 0
+        self.count = 0
         if self._used > (LOG_BYTES - _TEXTS) // 2:
             self._used = LENGTH.size
             self._known.clear()
             self.edition += 1
-        _HEAD.pack_into(self._memory, 0, 0, 0, 0.0, self._used)
-        _KEPT.pack_into(self._memory, _KEPT_TOKEN_AT, 0)
-        self._times[_ENDED] = 0.0
-        self._numbers[_NAME] = NO_TEXT
+        _HEAD.pack_into(self.memory, 0, 0, 0, 0.0, self._used)
+        _KEPT.pack_into(self.memory, _KEPT_TOKEN_AT, 0)
+        self.times[_ENDED] = 0.0
+        self.numbers[_NAME] = NO_TEXT
 
     def keep(self, token: int) -> None:
         """Keeps a call, as it stands now, for when the ring drops it, in place of another; -1 for none."""
-        if token >= 0 and self._count - token <= ENTRIES:
-            self._memory[_KEPT_AT:_FIRST] = self._memory[_at(token) : _at(token) + _SIZE]
-        _KEPT.pack_into(self._memory, _KEPT_TOKEN_AT, token + 1)
-
-    @property
-    def count(self) -> int:
-        """How many calls began since the log was cleared."""
-        return self._count
+        if token >= 0 and self.count - token <= ENTRIES:
+            self.memory[_KEPT_AT:FIRST] = self.memory[_at(token) : _at(token) + ENTRY_BYTES]
+        _KEPT.pack_into(self.memory, _KEPT_TOKEN_AT, token + 1)
 
     def last(self, count: int) -> tuple[Call, ...]:
         """The last ``count`` calls, oldest first; fewer where the ring has dropped some."""
-        return read(self._memory)[-count:] if count else ()
+        return read(self.memory)[-count:] if count else ()
 
     def begin_test(self, name: str = "") -> None:
         """Records that the rank has all that it needs, and begins its test, which people know by ``name``."""
-        self._numbers[_NAME] = self.text(name)
-        self._times[_BEGAN] = monotonic()
+        self.numbers[_NAME] = self.text(name)
+        self.times[_BEGAN] = monotonic()
 
     def end_test(self) -> None:
         """Records that the rank is done with its test, and only has to report."""
-        self._times[_ENDED] = monotonic()
+        self.times[_ENDED] = monotonic()
 
     def text(self, value: str | Signature) -> int:
         """The number of a text or a signature in this log, which is written there at its first use."""
@@ -139,9 +138,9 @@ class CallLog:
         if not data or _TEXTS + offset + LENGTH.size + len(data) > LOG_BYTES:
             return NO_TEXT
         at = _TEXTS + offset
-        self._memory[at : at + LENGTH.size + len(data)] = LENGTH.pack(len(data)) + data
+        self.memory[at : at + LENGTH.size + len(data)] = LENGTH.pack(len(data)) + data
         self._used = offset + LENGTH.size + len(data)
-        self._numbers[_TEXT_BYTES] = self._used
+        self.numbers[_TEXT_BYTES] = self._used
         self._known[value] = offset
         return offset
 
@@ -162,11 +161,11 @@ class CallLog:
         needs no ``group``. ``waits``: the rank waits for it at once. ``flags``: any of ``OWN_WORK``,
         ``UNSEEN``, ``BY_LIBRARY``.
         """
-        token, now = self._count, monotonic()
-        at = token % ENTRIES * _SIZE + _FIRST
-        waiting = now if waits else 0.0
-        _pack(self._memory, at, signature, place, sequence, number, flags, threads, group, now, waiting, 0.0)
-        self._count = self._numbers[_COUNT] = token + 1
+        token, now = self.count, monotonic()
+        at = token % ENTRIES * ENTRY_BYTES + FIRST
+        wait = now if waits else 0.0
+        pack_entry(self.memory, at, signature, place, sequence, number, flags, threads, group, now, wait, 0.0)
+        self.count = self.numbers[COUNT] = token + 1
         return token
 
     def wait(self, token: int, bounded: bool = False, now: float = 0.0) -> None:
@@ -174,25 +173,25 @@ class CallLog:
 
         ``bounded``: with a timeout of the wait's own.
         """
-        if token >= 0 and self._count - token <= ENTRIES:
+        if token >= 0 and self.count - token <= ENTRIES:
             if bounded:
                 self._add_flag(token, BOUNDED)
-            times, end = self._times, token % ENTRIES * _DOUBLES + _FIRST_END
-            times[end - 1] = times[_CHANGED] = now or monotonic()
+            times, end = self.times, token % ENTRIES * DOUBLES + FIRST_END
+            times[end - 1] = times[CHANGED] = now or monotonic()
             times[end] = 0.0  # it may have counted as over: nobody was known to wait for it
 
     def gave_up(self, token: int) -> None:
         """Records that a wait for a call has timed out, and that the call goes on."""
-        if token >= 0 and self._count - token <= ENTRIES:
+        if token >= 0 and self.count - token <= ENTRIES:
             self._set_flags(token, lambda flags: flags & ~BOUNDED)
-            self._times[token % ENTRIES * _DOUBLES + _FIRST_END - 1] = 0.0
-            self._times[_CHANGED] = monotonic()
+            self.times[token % ENTRIES * DOUBLES + FIRST_END - 1] = 0.0
+            self.times[CHANGED] = monotonic()
 
     def end(self, token: int) -> None:
         """Records that a call has ended."""
-        if token >= 0 and self._count - token <= ENTRIES:  # else the ring has dropped it since
-            times = self._times
-            times[token % ENTRIES * _DOUBLES + _FIRST_END] = times[_CHANGED] = monotonic()
+        if token >= 0 and self.count - token <= ENTRIES:  # else the ring has dropped it since
+            times = self.times
+            times[token % ENTRIES * DOUBLES + FIRST_END] = times[CHANGED] = monotonic()
 
     def raised(self, token: int, *, refused: bool = False) -> None:
         """Records that a call has ended by an exception; ``refused``: before it communicated."""
@@ -201,23 +200,23 @@ class CallLog:
 
     def call(self, token: int) -> Call | None:
         """The call of a token as it stands in the log; None where it was not recorded, or was dropped."""
-        if token < 0 or self._count - token > ENTRIES:
+        if token < 0 or self.count - token > ENTRIES:
             return None
-        entry: Any = _ENTRY.unpack_from(self._memory, _at(token))
-        return next(calls_of((entry,), self._memory[_TEXTS : _TEXTS + self._used]), None)
+        entry: Any = _ENTRY.unpack_from(self.memory, _at(token))
+        return next(calls_of((entry,), self.memory[_TEXTS : _TEXTS + self._used]), None)
 
     def _add_flag(self, token: int, flag: int) -> None:
-        if token >= 0 and self._count - token <= ENTRIES:
+        if token >= 0 and self.count - token <= ENTRIES:
             self._set_flags(token, lambda flags: flags | flag)
 
     def _set_flags(self, token: int, change: Callable[[int], int]) -> None:
         at = _at(token) + _FLAGS_AT
-        (flags,) = _FLAGS.unpack_from(self._memory, at)
-        _FLAGS.pack_into(self._memory, at, change(flags))
+        (flags,) = _FLAGS.unpack_from(self.memory, at)
+        _FLAGS.pack_into(self.memory, at, change(flags))
 
 
 def _at(token: int) -> int:
-    return _FIRST + (token % ENTRIES) * _ENTRY.size
+    return FIRST + (token % ENTRIES) * _ENTRY.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +239,7 @@ def read_head(memory: int | mmap.mmap) -> Head:
 
 def read_test(memory: int) -> tuple[str, bool]:
     """The name of a log's test, "" where it is unknown, and whether the rank has ended that test."""
-    head = memoryview(_read(memory, 0, _FIRST))
+    head = memoryview(_read(memory, 0, FIRST))
     name, used = head.cast("Q")[_NAME], head.cast("Q")[_TEXT_BYTES]
     texts = _read(memory, _TEXTS, min(used, LOG_BYTES - _TEXTS))
     return place_of(texts, name), head.cast("d")[_ENDED] != 0.0
@@ -271,13 +270,13 @@ def read_observation(memory: int) -> Observation | None:
 def shifted_copy(memory: int, shift_s: float, observation: Observation) -> bytes:
     """The used part of a log for a reader on another host, whose clock is ``shift_s`` seconds ahead."""
     count, changes, began, used = _HEAD.unpack(_read(memory, 0, _HEAD.size))
-    ring = _read(memory, 0, _FIRST + min(count, ENTRIES) * _SIZE)
+    ring = _read(memory, 0, FIRST + min(count, ENTRIES) * ENTRY_BYTES)
     page = bytearray(ring)
     _HEAD.pack_into(page, 0, count, changes, began + shift_s if began else 0.0, used)
     seen = _CAN_MOVE * observation.can_move + _HELPED * observation.helped + _STOPPED * observation.stopped
     _OBSERVED.pack_into(page, _OBSERVED_AT, observation.at_s, seen)
     times = memoryview(page).cast("d")
-    for at in range(_KEPT_AT // 8, len(times), _SIZE // 8):
+    for at in range(_KEPT_AT // 8, len(times), ENTRY_BYTES // 8):
         for time in range(at + _WAIT - 1, at + _END + 1):
             if times[time]:
                 times[time] += shift_s
@@ -297,12 +296,12 @@ def read(memory: int | mmap.mmap) -> tuple[Call, ...]:
     if not count:
         return ()
     kept = min(count, ENTRIES)
-    ring = _read(memory, _FIRST, kept * _ENTRY.size)
+    ring = _read(memory, FIRST, kept * _ENTRY.size)
     texts = _read(memory, _TEXTS, min(used, LOG_BYTES - _TEXTS))
     entries: list[Entry] = list(_ENTRY.iter_unpack(ring))
     first = count % ENTRIES if count > ENTRIES else 0
     (kept_token,) = _KEPT.unpack(_read(memory, _KEPT_TOKEN_AT, _KEPT.size))
-    kept = _read(memory, _KEPT_AT, _SIZE) if kept_token and count - kept_token >= ENTRIES else b""
+    kept = _read(memory, _KEPT_AT, ENTRY_BYTES) if kept_token and count - kept_token >= ENTRIES else b""
     return tuple(calls_of([*_ENTRY.iter_unpack(kept), *entries[first:], *entries[:first]], texts))
 
 

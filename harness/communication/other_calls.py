@@ -16,7 +16,7 @@ class OtherCalls:
     """Records one rank's calls that are on no group."""
 
     def __init__(self, log: CallLog, known: KnownGroups) -> None:
-        self._log = log
+        self.log = log
         self._places = Places(log)
         self._known = known
         self._layouts: dict[tuple[str, tuple[int, ...]], int] = {}  # placements given on meshes, by members
@@ -43,7 +43,7 @@ class OtherCalls:
         name = f"the mesh at {self._places.last}" if by_line else "the mesh"
         sequence = self._layouts[name, members] = self._layouts.get((name, members), 0) + 1
         signature = Signature(operation, name, Kind.LAYOUT, members, tensors=placements, agreed=placements)
-        return self._log.begin(self._log.text(signature), place, sequence, sequence, python_threads())
+        return self.log.begin(self.log.text(signature), place, sequence, sequence, python_threads())
 
     def makes_group(
         self, name: str, members: tuple[int, ...], *, default: bool, waits: bool, timeout_s: float | None
@@ -52,7 +52,7 @@ class OtherCalls:
         place = self._places.find(2)
         line = self._places.last.partition(" in ")[0]
         made = self._known.make(name, members, line, default=default, timeout_s=timeout_s)
-        return self._log.begin(self._log.text(made), place, 1, 1, python_threads(), waits=waits)
+        return self.log.begin(self.log.text(made), place, 1, 1, python_threads(), waits=waits)
 
     def uses_store(
         self,
@@ -73,7 +73,7 @@ class OtherCalls:
         signature = _signature_of_store(operation, prefix, kind, key, timeout_s, workers)
         token = self._begins(signature, waits=kind is Kind.STORE)
         if bounded:
-            self._log.wait(token, True)
+            self.log.wait(token, True)
         return token
 
     def meets_workers(self, operation: str, worker: str, workers: int, timeout_s: float | None) -> int:
@@ -90,7 +90,7 @@ class OtherCalls:
 
     def _begins(self, signature: Signature, *, waits: bool, number: int = 1) -> int:
         place = self._places.find(3)
-        return self._log.begin(self._log.text(signature), place, 1, number, python_threads(), waits=waits)
+        return self.log.begin(self.log.text(signature), place, 1, number, python_threads(), waits=waits)
 
     def cpp_begins(self, name: str) -> int:
         """Records that a function begins that waits in C++ for the calls it starts: a backward pass, say."""
@@ -99,14 +99,14 @@ class OtherCalls:
     def has_agent(self, joining: int) -> None:
         """Notes for the rest of the test that the rank's agent of RPC is up; -1: that it is not, any more."""
         self._joined += joining >= 0
-        self._log.keep(joining)
+        self.log.keep(joining)
 
     def ended(self, token: int, *, raised: bool = False) -> None:
         """Records that a call has ended; ``raised``: by an exception."""
         if raised:
-            self._log.raised(token)
+            self.log.raised(token)
         else:
-            self._log.end(token)
+            self.log.end(token)
 
 
 @functools.lru_cache(maxsize=256)

@@ -1,8 +1,8 @@
 """``Recorder``: writes the communication calls of one rank into its log, with what they were given and where.
 
 It numbers the calls of each group, pairs each with the wait for it, and finds the user's line. What calls it
-is in ``taps.py``, what is known of a group in ``known_groups.py``. It is called at every collective, so what
-is the same as before is looked up.
+is in ``taps.py``, what is known of a group in ``known_groups.py``. A call that is like an earlier one never
+gets here, but to ``usual_calls.py``.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from harness.communication.arguments import KINDS, Arguments, are_real, key_of
 from harness.communication.call_log import ENTRIES, CallLog
 from harness.communication.checks import Check
 from harness.communication.given_futures import GivenFutures
-from harness.communication.known_groups import KnownGroup, KnownGroups
+from harness.communication.known_groups import KnownGroup
 from harness.communication.log_entries import BY_LIBRARY, OWN_WORK, UNSEEN
 from harness.communication.memory_use import Used
-from harness.communication.other_calls import OtherCalls
 from harness.communication.pending_calls import PendingCalls
 from harness.communication.python_threads import LIVE
 from harness.communication.python_threads import count as python_threads
 from harness.communication.signatures import call_text
 from harness.communication.user_lines import ObjectCall
+from harness.communication.usual_calls import UsualCalls
 from harness.communication_call import Kind, Signature
 
 # The token of a call that is not recorded: it is merely traced.
@@ -35,17 +35,13 @@ REFUSALS = (TypeError, ValueError, NotImplementedError, AssertionError)
 _UNSUPPORTED = re.compile(r"does not support|not supported|not implemented|No backend type associated")
 
 
-class Recorder(OtherCalls):
+class Recorder(UsualCalls):
     """Records one rank's calls; ``members_of`` gives the global ranks of a process group, () if unknown."""
 
     def __init__(self, log: CallLog, members_of: Callable[[Any], tuple[int, ...]]) -> None:
-        super().__init__(log, KnownGroups(members_of, log.text))
+        super().__init__(log, members_of)
         self._edition = log.edition
-        self._groups = self._known.by_object  # the same dictionary: one look-up less at each call
-        self._texts: dict[Hashable, int] = {}  # what calls are given, by their keys; kept for later tests
-        # Tokens of the log by id of a work handle, which a later one has again after it.
-        self._open: dict[int, int] = {}
-        self.not_waited: dict[int, int] = {}  # those of them that the rank does not wait for yet
+        self.not_waited: dict[int, int] = {}  # those of ``open`` that the rank does not wait for yet
         self.futures = GivenFutures()
         self.pending = PendingCalls()  # whose memory is watched
         self._unseen: dict[int, int] = {}  # address of a tensor -> token of the log
@@ -58,13 +54,13 @@ class Recorder(OtherCalls):
     def forget_calls(self) -> None:
         """Forgets the calls of the test before; the groups stay."""
         super().forget_calls()
-        self._open.clear()
+        self.open.clear()
         self.not_waited.clear()
         self.futures.clear()
         self._unseen.clear()
         self.pending.clear()
-        if self._log.edition != self._edition:
-            self._edition = self._log.edition
+        if self.log.edition != self._edition:
+            self._edition = self.log.edition
             self._places.forget_texts()
             self._texts.clear()
             self._known.write_again()
@@ -81,7 +77,7 @@ class Recorder(OtherCalls):
         own_work: bool = False,
         unseen: bool = False,
     ) -> int:
-        """Records that a call starts; returns its token.
+        """Records that a call starts, whatever it is like; returns its token.
 
         ``key`` stands for operation and arguments: ``arguments(*given)`` is called for the first of each.
         ``unseen``: C++ makes the call, and will wait for it. The user's line is looked for above the function
@@ -96,9 +92,7 @@ class Recorder(OtherCalls):
         flags = OWN_WORK if own_work else UNSEEN if unseen else 0
         waits = not flags
         places = self._places
-        place = places.as_before() if places.plain else None
-        if place is None:
-            place = places.find(3)
+        place = places.find(3)
         if places.plain and operation not in KINDS:
             known.sequence = sequence = known.sequence + 1
             number = sequence - known.parts
@@ -109,7 +103,7 @@ class Recorder(OtherCalls):
             if places.by_library:
                 flags |= BY_LIBRARY
         threads = 1 if len(LIVE) == 1 else python_threads()
-        return self._log.begin(found, place, sequence, number, threads, waits, flags, known.text)
+        return self.log.begin(found, place, sequence, number, threads, waits, flags, known.text)
 
     def _numbers(self, group: KnownGroup, operation: str, around: ObjectCall | None) -> tuple[int, int]:
         """The numbers in its group of a call: by the backend's calls and by the user's.
@@ -129,7 +123,7 @@ class Recorder(OtherCalls):
     def _text(self, operation: str, key: Hashable, arguments: Arguments) -> int:
         if not are_real(arguments):
             return NOT_RECORDED
-        found = self._texts[key] = self._log.text(call_text(operation, arguments))
+        found = self._texts[key] = self.log.text(call_text(operation, arguments))
         return found
 
     def _named(
@@ -144,7 +138,7 @@ class Recorder(OtherCalls):
         found = self._texts.get((name, key))
         if found is None:
             text = call_text(operation, arguments(*given), name)
-            found = self._texts[name, key] = self._log.text(text)
+            found = self._texts[name, key] = self.log.text(text)
         return found
 
     def returned(self, token: int, work: Any, own_work: bool = False) -> None:
@@ -153,16 +147,16 @@ class Recorder(OtherCalls):
         With ``own_work`` the rank goes on before it waits for that.
         """
         if work is None:
-            self._log.end(token)
+            self.log.end(token)
             return
-        self._open[id(work)] = token
+        self.open[id(work)] = token
         if own_work:
             self.not_waited[id(work)] = token
 
     def refused(self, token: int, group: Any, operation: str, error: BaseException) -> None:
         """Records that a call raised. One that was refused for its arguments gets no number in its group."""
         refused = isinstance(error, REFUSALS) or _UNSUPPORTED.search(str(error)) is not None
-        self._log.raised(token, refused=refused)
+        self.log.raised(token, refused=refused)
         known = self._groups.get(id(group))
         if known is not None and refused and token != NOT_RECORDED and operation not in KINDS:
             known.sequence -= 1
@@ -196,7 +190,7 @@ class Recorder(OtherCalls):
             place = self._places.find(2)
             at = f" ({self._places.last})" if self._places.last and check is Check.WRITTEN else ""
             finding = Signature(check.value, kind=Kind.FINDING, key=f"{line}{at}")
-            self._log.end(self._log.begin(self._log.text(finding), place, 1))
+            self.log.end(self.log.begin(self.log.text(finding), place, 1))
 
     def learns_of(self, work: Any) -> None:
         """Records that the test knows otherwise than by a wait that a call is over, or has others wait."""
@@ -205,7 +199,7 @@ class Recorder(OtherCalls):
 
     def gives_future(self, work: Any, future: Any) -> None:
         """Records that the test has the future of a call, by which it may learn of the end, or wait."""
-        token = self._open.get(id(work))
+        token = self.open.get(id(work))
         self.learns_of(work)
         if token is not None:
             self.futures.add((token,), work, future)
@@ -219,31 +213,31 @@ class Recorder(OtherCalls):
         """Records that the rank begins to wait for a work handle or a future; ``bounded``: with a timeout."""
         token = self.not_waited.pop(id(work), None)
         if token is None and bounded:
-            token = self._open.get(id(work))
+            token = self.open.get(id(work))
         if token is not None:
-            self._log.wait(token, bounded)
+            self.log.wait(token, bounded)
         elif self.futures.tokens_of:
             now = monotonic()  # one moment for all calls of a future that was made of several
             for each in self.futures.tokens(work):
-                self._log.wait(each, bounded, now)
+                self.log.wait(each, bounded, now)
 
     def gave_up(self, work: object) -> None:
         """Records that a wait with a timeout has raised, and that its call goes on."""
-        token = self._open.get(id(work))
+        token = self.open.get(id(work))
         if token is not None:
             self.not_waited[id(work)] = token
-            self._log.gave_up(token)
+            self.log.gave_up(token)
 
     def waited(self, work: object, raised: bool = False) -> None:
         """Records that a call has ended, because a wait for its handle or future returned or ``raised``."""
         if self.pending.calls and (found := self.pending.waited(work)):
             self._tell(Check.WRITTEN, found)
-        token = self._open.pop(id(work), None)
+        token = self.open.pop(id(work), None)
         if token is not None:
-            self._log.raised(token) if raised else self._log.end(token)
+            self.log.raised(token) if raised else self.log.end(token)
         elif self.futures.tokens_of:
             for each in self.futures.pop(work):
-                self._log.raised(each) if raised else self._log.end(each)
+                self.log.raised(each) if raised else self.log.end(each)
 
     # -- calls that C++ makes: their handles are not seen, but the tensors that they fill are
 
@@ -260,14 +254,14 @@ class Recorder(OtherCalls):
         """Records that the rank begins to wait for the call that fills a tensor; returns the call's token."""
         token = self._unseen.pop(address, None)
         if token is not None:
-            self._log.wait(token)
+            self.log.wait(token)
         return token
 
     def cpp_ended(self, token: int) -> None:
         """Records that such a function has ended, and with it the calls that it waited for."""
-        self._log.end(token)
+        self.log.end(token)
         for unseen in self._unseen.values():
-            self._log.end(unseen)
+            self.log.end(unseen)
         self._unseen.clear()
 
 

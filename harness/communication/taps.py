@@ -1,18 +1,19 @@
 """Where calls are seen: what of torch is wrapped so that each communication call of a rank is recorded.
 
 Calls of Python are seen here, at the methods of ``ProcessGroup``, below every public function, at a price of
-microseconds; so are waits and the making of groups. What starts in C++ is seen in ``operator_taps.py``,
-DTensor's placements in ``layout_taps.py``, stores in ``store_taps.py``, remote calls in ``rpc_taps.py``.
+microseconds; so is the making of groups. Waits are seen in ``work_taps.py``, what starts in C++ in
+``operator_taps.py``, DTensor's placements in ``layout_taps.py``, stores in ``store_taps.py``, remote calls in
+``rpc_taps.py``.
 """
 
 from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from harness.communication.arguments import METHODS, of_method
+from harness.communication.arguments import KINDS, METHODS, of_method
 from harness.communication.call_keys import quick_key
 from harness.communication.call_log import CallLog
 from harness.communication.chaos import Chaos, recorder
@@ -26,6 +27,7 @@ from harness.communication.rpc_taps import rpc_wrappers
 from harness.communication.store_taps import store_wrappers, watch_stores_of_python
 from harness.communication.tap_state import Taps
 from harness.communication.user_lines import know
+from harness.communication.work_taps import WORK_METHODS, chaining, of_work, waiting
 from harness.compiler_state import uncompiled
 
 if TYPE_CHECKING:
@@ -86,7 +88,7 @@ def prepare() -> Taps | None:
     for owner, name, wrapper in wrappers(taps):
         setattr(owner, name, wrapper)
     on_each_subclass(group, METHODS, lambda method, name: _of_subclass(method, name, taps))
-    on_each_subclass(distributed.Work, WORK_METHODS, lambda method, name: _of_work(method, name, taps))
+    on_each_subclass(distributed.Work, WORK_METHODS, lambda method, name: of_work(method, name, taps))
     setattr(group.allreduce, _MARK, taps)
     tap_options(distributed)
     tap_functional(taps)
@@ -118,12 +120,12 @@ def wrappers(taps: Taps) -> Iterator[tuple[Any, str, Callable[..., Any]]]:
         yield owner, name, _of_subclass(getattr(owner, name), name, taps)
     own = [(work, name) for name in WORK_METHODS if hasattr(work, name)]
     for owner, name in (*own, *overrides(work, WORK_METHODS)):
-        yield owner, name, _of_work(getattr(owner, name), name, taps)
+        yield owner, name, of_work(getattr(owner, name), name, taps)
     future = sys.modules["torch"].Future
     yield future, "wait", waiting(future.wait, taps)
-    yield future, "then", _chaining(future.then, lambda future, *_, **__: (future,), taps)
+    yield future, "then", chaining(future.then, lambda future, *_, **__: (future,), taps)
     cpp = sys.modules["torch"]._C  # where both torch.futures.collect_all and wait_all ask for one of several
-    yield cpp, "_collect_all", _chaining(cpp._collect_all, lambda *a, **k: (*a, *k.values())[0], taps)
+    yield cpp, "_collect_all", chaining(cpp._collect_all, lambda *a, **k: (*a, *k.values())[0], taps)
     recorded_making = making(c10d._new_process_group_helper, c10d, taps)
     yield c10d, "_new_process_group_helper", noting(recorded_making, taps)
     yield group, "shutdown", awaiting(group.shutdown, taps)
@@ -138,12 +140,12 @@ def members_of(group: Any) -> tuple[int, ...]:
     return tuple(sorted(ranks, key=ranks.__getitem__)) if ranks else ()
 
 
-# -- methods of ProcessGroup and Work
+# -- methods of ProcessGroup
 
 
 def recorded(original: Callable[..., Any], method: str, operation: str, taps: Taps) -> Callable[..., Any]:
     """A method of ``ProcessGroup`` that records its calls."""
-    key, used = quick_key(operation), used_by(operation)
+    key, used, numbered = quick_key(operation), used_by(operation), operation not in KINDS
     seen = taps.seen
     plain: type[Any] = sys.modules["torch.distributed"].Work
 
@@ -152,22 +154,24 @@ def recorded(original: Callable[..., Any], method: str, operation: str, taps: Ta
         recorder, nests = taps.recorder, taps.nests
         if recorder is None or (nests and seen.now):
             return original(self, *args, **kwargs)
-        given = (operation, method, args, kwargs)
         kept = None
         try:
             told, own_work = key(args, kwargs)
-            token = recorder.began(self, operation, told, of_method, given, own_work)
+            token = recorder.again(self, told, own_work, numbered)
+            if token is None:
+                given = (operation, method, args, kwargs)
+                token = recorder.began(self, operation, told, of_method, given, own_work)
             if not own_work and recorder.pending.calls:
                 recorder.meets(operation, used(args, kwargs))
             if taps.values is not None:
-                kept = taps.values.began(token, operation, of_method(*given))
+                kept = taps.values.began(token, operation, of_method(operation, method, args, kwargs))
         except (AttributeError, TypeError, ValueError):
             # Symbolic shapes, or arguments that are wrong: torch says in what.
             return original(self, *args, **kwargs)
         if nests:
             seen.now = True
         try:
-            work = original(self, *args, **kwargs)
+            work = original(self, *args, **kwargs) if kwargs else original(self, *args)
         except BaseException as error:
             recorder.refused(token, self, operation, error)
             if taps.values is not None and kept is not None:
@@ -176,8 +180,12 @@ def recorded(original: Callable[..., Any], method: str, operation: str, taps: Ta
         finally:
             if nests:
                 seen.now = False
-        recorder.returned(token, work, own_work)
+        if own_work or work is None or taps.chaos is not None:
+            recorder.returned(token, work, own_work)
+        else:  # the same for a usual call, without a function more
+            recorder.open[id(work)] = token
         if own_work and type(work) is plain:  # one of Python writes to its tensors as a test would
+            given = (operation, method, args, kwargs)
             recorder.watches(operation, used(args, kwargs), of_method, given, work)
         if kept is not None and taps.values is not None:
             taps.values.returned(kept, work)
@@ -190,89 +198,6 @@ def _of_subclass(original: Callable[..., Any], name: str, taps: Taps) -> Callabl
     """A group that is written in Python calls others, or the method that it hides."""
     taps.nests = True
     return recorded(original, name, METHODS[name], taps)
-
-
-# Methods of Work by which a test learns otherwise that a call is over, or has others wait for it.
-_ASKING = ("is_completed", "get_future", "synchronize", "block_current_stream")
-WORK_METHODS = ("wait", *_ASKING)
-
-
-def _of_work(original: Callable[..., Any], name: str, taps: Taps) -> Callable[..., Any]:
-    return waiting(original, taps) if name == "wait" else _asking(original, name, taps)
-
-
-def waiting(original: Callable[..., Any], taps: Taps) -> Callable[..., Any]:
-    """The ``wait`` of work handles or futures that records when it begins and ends."""
-
-    @functools.wraps(original)
-    def wait(self: Any, *args: Any, **kwargs: Any) -> Any:
-        recorder = taps.recorder
-        if recorder is None:
-            return original(self, *args, **kwargs)
-        bounded = bool(args or kwargs)
-        if bounded or recorder.not_waited or recorder.futures.tokens_of:
-            recorder.waits(self, bounded)
-        try:
-            found = original(self, *args, **kwargs) if bounded else original(self)
-        except BaseException:
-            if bounded and _goes_on(self, taps):
-                recorder.gave_up(self)
-                raise
-            recorder.waited(self, True)
-            if taps.values is not None:
-                taps.values.waited(self, raised=True)
-            raise
-        recorder.waited(self)
-        if taps.values is not None:
-            taps.values.waited(self)
-        return found
-
-    return uncompiled(wait)
-
-
-def _goes_on(work: Any, taps: Taps) -> bool:
-    """Whether a call is under way whose wait has raised: a future says nothing of that."""
-    if not isinstance(work, sys.modules["torch.distributed"].Work):
-        return False
-    seen, taps.seen.now = taps.seen.now, True
-    try:
-        return not work.is_completed()
-    finally:
-        taps.seen.now = seen
-
-
-def _asking(original: Callable[..., Any], name: str, taps: Taps) -> Callable[..., Any]:
-    answers = name == "is_completed"
-
-    @functools.wraps(original)
-    def ask(self: Any, *args: Any, **kwargs: Any) -> Any:
-        found = original(self, *args, **kwargs)
-        recorder = taps.recorder
-        if recorder is not None and not taps.seen.now and (found or not answers):
-            if name == "get_future":
-                recorder.gives_future(self, found)
-            else:
-                recorder.learns_of(self)
-            if taps.values is not None and answers:
-                taps.values.learnt_of(self)
-        return found
-
-    return uncompiled(named(ask, name))
-
-
-def _chaining(
-    original: Callable[..., Any], of: Callable[..., Iterable[Any]], taps: Taps
-) -> Callable[..., Any]:
-    """What makes a future that stands for the calls of those that ``of`` takes of its arguments."""
-
-    @functools.wraps(original)
-    def make(*args: Any, **kwargs: Any) -> Any:
-        made = original(*args, **kwargs)
-        if taps.recorder is not None and taps.recorder.futures.tokens_of:
-            taps.recorder.chains(of(*args, **kwargs), made)
-        return made
-
-    return uncompiled(make)
 
 
 # -- making groups

@@ -38,7 +38,7 @@ class Places:
 
     def __init__(self, log: CallLog) -> None:
         self._log = log
-        self._texts: dict[tuple[int, int], tuple[int, str]] = {}  # by id of the code, and instruction
+        self.texts: dict[tuple[int, int], tuple[int, str]] = {}  # by id of the code, and instruction
         self.last = ""
         self.by_library = False
         self.around: ObjectCall | None = None
@@ -46,28 +46,7 @@ class Places:
 
     def forget_texts(self) -> None:
         """Forgets the numbers of texts, because the log has forgotten them."""
-        self._texts.clear()
-
-    def as_before(self) -> int | None:
-        """The same as ``find(3)`` in a part of the time; None where that has to search.
-
-        It leaves ``plain`` and its kin as they are: to be asked only if ``plain`` is true. The frames of what
-        decorates a function of torch.distributed are passed without a look, and what calls that function has
-        to be such a function, too, or a line of the user's that was found before.
-        """
-        out = 3
-        try:
-            frame = _getframe(out)
-            while further := _FURTHER.get(id(frame.f_code)):
-                out += further
-                frame = _getframe(out)
-                known = self._texts.get((id(frame.f_code), frame.f_lasti))
-                if known is not None:
-                    number, self.last = known
-                    return number
-        except ValueError:  # a thread of torch has no such frame
-            return None
-        return None
+        self.texts.clear()
 
     def find(self, above: int) -> int:
         """The number of the text of the place where a call was made; 0 for none.
@@ -80,7 +59,7 @@ class Places:
         frame = innermost = _frame(above + 1)
         while frame is not None and id(frame.f_code) in _PUBLIC_CODES:
             frame = frame.f_back
-        if frame is None or (known := self._texts.get((id(frame.f_code), frame.f_lasti))) is None:
+        if frame is None or (known := self.texts.get((id(frame.f_code), frame.f_lasti))) is None:
             return self._search(innermost)
         self.around, self.by_library, self.plain = None, False, True
         number, self.last = known
@@ -93,7 +72,7 @@ class Places:
         while frame is not None:
             owner = _owner(frame.f_code)
             if owner is _USER:
-                known = self._texts.get((id(frame.f_code), frame.f_lasti))
+                known = self.texts.get((id(frame.f_code), frame.f_lasti))
                 number, self.last = known or self._text(frame)
                 break
             if owner is _LIBRARY:
@@ -107,7 +86,7 @@ class Places:
     def _text(self, frame: FrameType) -> tuple[int, str]:
         code = frame.f_code
         place = place_text(code.co_filename, frame.f_lineno or 0, code.co_name)
-        known = self._texts[id(code), frame.f_lasti] = (self._log.text(place), place)
+        known = self.texts[id(code), frame.f_lasti] = (self._log.text(place), place)
         return known
 
 
@@ -133,7 +112,7 @@ def know(module: ModuleType) -> None:
             for layer in layers[:-1]:
                 _keep(layer.__code__, _PUBLIC)
             if not plain.co_flags & CO_GENERATOR:
-                _FURTHER[id(plain)] = len(layers)
+                FURTHER[id(plain)] = len(layers)
 
 
 def _layers(function: FunctionType) -> list[FunctionType]:
@@ -173,7 +152,7 @@ _OWNERS: dict[int, tuple[str, CodeType]] = {}
 _PUBLIC_CODES: set[int] = set()  # the ids of those that are neither the user's nor a library's
 # How many frames further out than such a function of torch.distributed is who calls it: one, and one more for
 # each decorator. By id of the code; not for generators, which are called by others than their decorators.
-_FURTHER: dict[int, int] = {}
+FURTHER: dict[int, int] = {}
 # The user's; a library's; and what stands between the user's code and the backend without being either: the
 # functions of torch.distributed that users call, and the harness.
 _USER, _LIBRARY, _PUBLIC = "the user's", "a library's", "public"

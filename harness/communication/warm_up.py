@@ -19,6 +19,7 @@ from harness.communication.arguments import METHODS
 from harness.communication.call_log import LOG_BYTES, CallLog
 from harness.communication.recorder import Recorder
 from harness.communication.tap_state import Taps
+from harness.communication.work_taps import waiting
 from harness.communication_call import Kind
 
 # Python specialises a function in its first eight runs; each server makes these rounds, more save nothing.
@@ -100,7 +101,7 @@ def _calls(state: Taps) -> Callable[[], None]:
     """A function that makes and waits for calls, by wrappers around functions that do nothing."""
     distributed: Any = sys.modules["torch.distributed"]
     work, group, tensor = _Work(), _Group(), _Tensor(sys.modules["torch"].float32)
-    wait: Any = taps.waiting(_Work.wait, state)
+    wait: Any = waiting(_Work.wait, state)
     wrapped = {
         name: taps.recorded(lambda group, *given: work, name, METHODS[name], state)
         for name in ("allreduce", "barrier", "broadcast")

@@ -125,8 +125,10 @@ class LinesOfCallsTest(unittest.TestCase):
         self.batch, self.gather = passing(C10D), passing(C10D, "all_gather_object")
 
     def method(self) -> None:
-        """A method of a group: it begins a call."""
-        self.recorder.began(self.group, "all_reduce", *self.key)
+        """A method of a group: it begins a call, which may be like an earlier one."""
+        key, arguments = self.key
+        if self.recorder.again(self.group, key, False, True) is None:
+            self.recorder.began(self.group, "all_reduce", key, arguments)
 
     def call(self, *functions: Callable[[Callable[[], Any]], Any]) -> Callable[[], Any]:
         """What makes a call by these functions, outermost first, with no other frame between them."""
@@ -178,6 +180,7 @@ class LinesOfCallsTest(unittest.TestCase):
         """Functions with any number of decorators: the user's line is found again without a search."""
         plain, once, twice = (self.known(count) for count in range(3))
         quick: dict[str, tuple[Any, ...]] = {
+            "directly": (),
             "not decorated": plain,
             "decorated": once,
             "decorated twice": twice,
@@ -185,7 +188,6 @@ class LinesOfCallsTest(unittest.TestCase):
             "a message": (*once, *plain),
         }
         ways = quick | {
-            "directly": (),
             "an object collective": (*self.known(1, "all_gather_object"), *once),
             "a library": (passing(FSDP), *once),
             "a library between": (*twice, passing(FSDP), *once),
@@ -240,14 +242,14 @@ class LinesOfCallsTest(unittest.TestCase):
         for functions in ((), (self.reduce,), (self.decorator, self.reduce)):
             with self.subTest(len(functions)):
                 self.assertEqual(self.made(self.step, self.decorator, self.reduce).place, "t.py:2 in step")
-                with mock.patch.object(self.recorder._log, "begin") as begin:
+                with mock.patch.object(self.recorder.log, "begin") as begin:
                     self.in_a_thread_of_torch(self.call(*functions))
                 self.assertEqual(begin.call_args.args[1], NO_TEXT)
 
     def in_a_thread_of_torch(self, call: Callable[[], Any]) -> None:
         """Makes a call in a thread whose first function it is, and returns when it was made."""
         made = threading.Event()
-        log: Any = self.recorder._log
+        log: Any = self.recorder.log
         log.begin.side_effect = lambda *_: made.set()
         _thread.start_new_thread(call, ())
         self.assertTrue(made.wait(60))
