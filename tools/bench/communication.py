@@ -2,18 +2,23 @@
 
     python tools/bench/communication.py                 half a minute on two cores
     python tools/bench/communication.py --only all_reduce --rounds 9
-    python tools/bench/communication.py --tests c10d.test_work_handles --rounds 5
+    python tools/bench/communication.py --tests c10d.test_work_handles
 
 Without recording, by a recorder that only counts calls (``tools/bench/recorders.py``), and by the checker, in
 turns. A call is in microseconds of processor time: the least of many turns in one process, since load only
 adds, and the median of new processes. All three ways have their turns in the same process, since two that do
-the same differ by microseconds in where their memory is. A run of tests is in seconds of all processes of
-``run_tests.py --jobs 1``, the least of all rounds. Compare differences, not the numbers of two runs.
+the same differ by microseconds in where their memory is. Compare differences, not the numbers of two runs.
+
+A run of tests is in seconds of all processes of ``run_tests.py --jobs 1``, by the recorder that counts and by
+the checker. Each round runs both, and compares them; what counts is the median of the rounds. The table says
+how far chance may have moved it (in 19 of 20 measurements no further), and after how many rounds that is a
+percent: then 2 % more is told from nothing. Tests are to take some seconds a run.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import mmap
 import os
 import statistics
@@ -22,6 +27,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +42,7 @@ OPERATIONS = (
     *("all_reduce", "all_reduce, asynchronous", "all_gather", "all_gather_into_tensor"),
     *("reduce_scatter_tensor", "all_to_all_single", "broadcast", "barrier"),
 )
-ROUNDS, CALLS = 7, 200
+ROUNDS, ROUNDS_OF_TESTS, CALLS = 7, 15, 200
 # How often each recorder has its turn, for each operation, in a process.
 TURNS = 20
 
@@ -48,9 +54,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         serve(calls=options.calls)
         return 0
     if options.tests:
-        print(as_rst(tests_table(tests_measured(options.tests, options.rounds))))
+        print(as_rst(tests_table(tests_measured(options.tests, options.rounds or ROUNDS_OF_TESTS))))
         return 0
-    print(as_rst(table(measured(options.only or OPERATIONS, options.rounds, options.calls))))
+    print(as_rst(table(measured(options.only or OPERATIONS, options.rounds or ROUNDS, options.calls))))
     return 0
 
 
@@ -60,7 +66,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("--only", action="append", choices=OPERATIONS, help="measure only this; repeatable")
-    add("--rounds", type=int, default=ROUNDS, help=f"how often all is started anew (default: {ROUNDS})")
+    often = f"how often all is started anew (default: {ROUNDS}, and {ROUNDS_OF_TESTS} for tests)"
+    add("--rounds", type=int, help=often)
     add("--calls", type=int, default=CALLS, help=f"calls a turn (default: {CALLS})")
     add("--tests", action="append", metavar="NAME", help="measure a run of these tests; repeatable")
     add("--process", action="store_true", help=argparse.SUPPRESS)
@@ -101,36 +108,63 @@ def table(found: Mapping[str, Mapping[str, Sequence[float]]]) -> Table:
     return Table(("call", *RECORDERS, "beyond counting"), tuple(rows))
 
 
-def tests_measured(names: Sequence[str], rounds: int) -> dict[str, list[float]]:
-    """Seconds of processor time of a run of these tests by recorder, a number for each round."""
-    found: dict[str, list[float]] = {name: [] for name in RECORDERS}
-    for turn in range(rounds):
-        for recorder in RECORDERS[:: 1 if turn % 2 else -1]:
-            found[recorder].append(_run(names, recorder))
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Seconds that a run of tests took: of all its processes' processor time, and by the clock."""
+
+    processor: float
+    clock: float
+
+
+def tests_measured(names: Sequence[str], rounds: int) -> list[tuple[Spent, Spent]]:
+    """What a run of these tests took in each round by the recorder that counts, and by the checker."""
+    found = []
+    for turn in range(rounds):  # the other one first in every other round: the machine may become slower
+        order = (COUNTING, CHECKER)[:: 1 if turn % 2 else -1]
+        spent = {recorder: _run(names, recorder) for recorder in order}
+        found.append((spent[COUNTING], spent[CHECKER]))
     return found
 
 
-def _run(names: Sequence[str], recorder: str) -> float:
+def _run(names: Sequence[str], recorder: str) -> Spent:
     with tempfile.TemporaryDirectory() as directory:
         environ = {**os.environ, **environment(recorder, Path(directory), ROOT)}
         state = ("--report-dir", f"{directory}/report", "--jobs", "1", "--no-config", "-q")
         command = [sys.executable, str(ROOT / "run_tests.py"), *names, *state]
+        began = time.monotonic()
         process = subprocess.Popen(command, env=environ, cwd=ROOT, stdout=subprocess.DEVNULL)
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
+        clock = time.monotonic() - began
     if process.returncode:
         raise SystemExit(f"the tests ended with exit code {process.returncode}: no price of tests that fail")
-    return used.ru_utime + used.ru_stime
+    return Spent(used.ru_utime + used.ru_stime, clock)
 
 
-def tests_table(found: Mapping[str, Sequence[float]]) -> Table:
-    """The least numbers, and by how much each is more than that of the recorder that counts."""
-    least = {name: min(numbers) for name, numbers in found.items()}
-    rows = (
-        (name, f"{seconds:.2f} s", f"{100 * (seconds / least[COUNTING] - 1):+.1f} %")
-        for name, seconds in least.items()
-    )
-    return Table(("recorder", "processor time", "beyond counting"), tuple(rows))
+def tests_table(found: Sequence[tuple[Spent, Spent]]) -> Table:
+    """Medians of what runs took and of the rounds' percentages, and how far chance may have moved these."""
+    rows = []
+    processor = [(counted.processor, checked.processor) for counted, checked in found]
+    clock = [(counted.clock, checked.clock) for counted, checked in found]
+    for what, pairs in (("processor time", processor), ("by the clock", clock)):
+        more = [100 * (checked / counted - 1) for counted, checked in pairs]
+        by_recorder = (f"{statistics.median(seconds):.2f} s" for seconds in zip(*pairs, strict=True))
+        off = uncertainty(more)
+        needed = max(math.ceil(len(more) * off**2), 2)
+        rows.append((what, *by_recorder, f"{statistics.median(more):+.1f} %", f"{off:.1f} %", str(needed)))
+    columns = ("measured", COUNTING, CHECKER, "beyond counting", "give or take", "rounds for 1 %")
+    return Table(columns, tuple(rows))
+
+
+def uncertainty(numbers: Sequence[float]) -> float:
+    """How far the median of at least two numbers may be from that of many more, in 19 of 20 cases.
+
+    That is two standard errors of a median, which are 1.25 times those of a mean; the standard deviation is
+    taken from the median distance, 1.48 times that, since single runs may be far off on a busy machine.
+    """
+    median = statistics.median(numbers)
+    deviation = 1.48 * statistics.median(abs(number - median) for number in numbers)
+    return 2 * 1.25 * deviation / math.sqrt(len(numbers))
 
 
 # -- in one of the processes

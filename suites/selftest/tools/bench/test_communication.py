@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import random
+import statistics
 import sys
 import unittest
 from contextlib import redirect_stdout
@@ -10,8 +12,8 @@ from unittest import mock
 
 from suites.selftest.forked_case import ForkedCase
 from tools.bench import communication
-from tools.bench.communication import OPERATIONS, TURNS
-from tools.bench.recorders import RECORDERS
+from tools.bench.communication import OPERATIONS, TURNS, Spent
+from tools.bench.recorders import CHECKER, COUNTING, RECORDERS
 
 
 class CommunicationBench(ForkedCase):
@@ -24,17 +26,33 @@ class CommunicationBench(ForkedCase):
         self.assertEqual(communication.table(rows).rows, (expected,))
 
     def test_table_of_tests(self) -> None:
-        """The least numbers, as parts of that of the recorder that counts."""
-        found = {"without": [3.0, 1.0, 2.0], "counting": [4.0, 9.0, 4.0], "checker": [5.0, 5.0, 2.0]}
-        rows = communication.tests_table(found).rows
-        self.assertEqual([row[2] for row in rows], ["-75.0 %", "+0.0 %", "-50.0 %"])
+        """Medians of the runs and of the rounds' percentages, and of how many rounds these need."""
+        more = (1.01, 1.02, 1.03, 1.05)
+        found = [
+            (Spent(s, 10.0), Spent(s * by, 9.0)) for s, by in zip((1.0, 3.0, 2.0, 9.0), more, strict=True)
+        ]
+        processor, clock = communication.tests_table(found).rows
+        self.assertEqual(processor, ("processor time", "2.50 s", "2.56 s", "+2.5 %", "1.9 %", "14"))
+        self.assertEqual(clock, ("by the clock", "10.00 s", "9.00 s", "-10.0 %", "0.0 %", "2"))
+
+    def test_uncertainty(self) -> None:
+        """Nineteen of twenty medians of normal numbers are within it, if four out of five are not."""
+        draw, within = random.Random(7), [0, 0]
+        for _ in range(300):
+            numbers = [draw.gauss(3.0, 1.5) for _ in range(25)]
+            off, allowed = abs(statistics.median(numbers) - 3.0), communication.uncertainty(numbers)
+            within = [within[0] + (off <= allowed), within[1] + (off <= allowed / 2)]
+        self.assertTrue(265 < within[0] < 297 and within[1] < 230, within)
 
     def test_tests(self) -> None:
-        """Each round runs the tests with each recorder, every other one in the other order."""
-        with mock.patch.object(communication, "_run", side_effect=range(6)) as run:
+        """Each round runs the tests with both recorders, every other one in the other order."""
+        runs = [Spent(number, number) for number in range(4)]
+        with mock.patch.object(communication, "_run", side_effect=runs) as run:
             found = communication.tests_measured(["c10d"], rounds=2)
-        self.assertEqual([call.args[1] for call in run.call_args_list], [*RECORDERS[::-1], *RECORDERS])
-        self.assertEqual(found, {"without": [2, 3], "counting": [1, 4], "checker": [0, 5]})
+        self.assertEqual(
+            [call.args[1] for call in run.call_args_list], [CHECKER, COUNTING, COUNTING, CHECKER]
+        )
+        self.assertEqual(found, [(runs[1], runs[0]), (runs[2], runs[3])])
 
     def test_measured(self) -> None:
         """Every operation has a number of each kind of process in each round, the least of its turns."""
