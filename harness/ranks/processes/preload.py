@@ -117,8 +117,17 @@ def preload_compiler(*, inductor: bool = False) -> None:
     compiler_state.leave_guards_untimed()
     compiler_state.leave_lines_unnamed()
     torch.compiler.list_backends()  # the first look-up of a backend's name imports all of them
+    _list_overridable()
     if inductor:
         _make_patterns()
+
+
+def _list_overridable() -> None:
+    """Has dynamo list torch's functions that a tensor's class may override, as it does in a first compile."""
+    functions = sys.modules.get("torch._dynamo.variables.torch")
+    make = getattr(functions, "get_overridable_functions", None)
+    if make is not None:
+        make()
 
 
 def _make_patterns() -> None:

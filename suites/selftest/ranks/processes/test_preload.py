@@ -77,13 +77,15 @@ with Noted():
     preload_compiler()
 after = in_a_fork(imported_by_compiling)
 timed = torch._dynamo.guards.profile_guard_manager.__module__
+listed = torch._dynamo.variables.torch.get_overridable_functions.cache_info().currsize
 from torch._inductor.fx_passes import fuse_attention
 patterns = [in_a_fork(patterns_made_by_compiling)]
 preload_compiler(inductor=True)
 patterns.append(in_a_fork(patterns_made_by_compiling))
 counted = dict(torch._dynamo.utils.counters)
 forkable = fork_safety.fork_keeps_all_threads()
-told = {"operators": Noted.operators, "children": posix.children(), "forkable": forkable, "timed": timed}
+told = {"operators": Noted.operators, "children": posix.children(), "forkable": forkable}
+told |= {"timed": timed, "listed": listed}
 print(json.dumps({"before": before, "after": after, "patterns": patterns, "counted": counted, **told}))
 """
 # Modules that a first compile may still import: another version of torch has a few that the lists lack.
@@ -128,6 +130,10 @@ class PreloadTest(unittest.TestCase):
         made_and_found = self.told["patterns"]
         self.assertEqual(made_and_found, [[1, 0], [0, 1]])
         self.assertEqual(self.told["counted"], {})
+
+    def test_functions_are_listed(self) -> None:
+        """The functions that dynamo asks for in a first compile are there before it."""
+        self.assertEqual(self.told["listed"], 1)
 
     def test_guards_are_not_timed(self) -> None:
         """What dynamo times the guards of a compiled function by is the harness's, which does nothing."""
