@@ -4,8 +4,8 @@ kind: silently wrong
 expected: The sum of integers, a tensor of int64, as of plain tensors.
 happens: The result is of float32. To be added on each rank before the ranks' sums are summed up, the
   replicated tensor is divided by their number, which makes floating numbers of integers and booleans. So it
-  is for the difference, cat() and stack(); add_() and addmm() fail on it, and copy_() into such a sum cuts
-  off what is behind the point: of 1 the ranks write 0.
+  is for the difference, cat(), stack() and linear(); add_() and addmm() fail on it, and copy_() into such a
+  sum cuts off what is behind the point: of 1 the ranks write 0.
 fails: silently wrong: dtype
 since: 2.11
 reach: public API
@@ -13,13 +13,13 @@ fuzzer: dtensor
 upstream: none found; pytorch/pytorch#110898 brought the division, pytorch/pytorch#175317, closed, avoided it
 who: Whoever counts tokens that are sharded, and adds a number that each rank has.
 seen: ^dtensor: silently wrong: dtype of v# differs: torch\.float#, but torch\.(int#|bool) in plain \|
-    .*((sum|count_nonzero|any|dot|bmm|linear|addmm)\(| @ ).*; (.*; )?[^;]*([+-] \{|cat\(|stack\()
+    .*((sum|count_nonzero|any|dot|bmm|linear|addmm)\(| @ ).*; (.*; )?[^;]*([+-] \{|cat\(|stack\(|linear\()
 seen: ^dtensor: silently wrong: value of v# differs[^|]*Partial\(sum\)[^|]*\|
     .*((sum|count_nonzero|dot|bmm|linear|addmm)\(| @ ).*copy_\(\{
 seen: ^dtensor: refused: RuntimeError: result type Float can't be cast to the desired output type (Long|Bool)
     [^|]*\| .*add_\(\{
-seen: ^dtensor: refused: RuntimeError: self and mat# must have the same dtype, but got Float and Long[^|]*\|
-    .*addmm\(
+seen: ^dtensor: refused: RuntimeError: (self|mat#) and mat# must have the same dtype, but got Float and
+    Long[^|]*\| .*addmm\(
 """
 
 import tempfile

@@ -160,6 +160,9 @@ class PatternsTest(unittest.TestCase):
             ("dtensor_sum_with_replicated_integers", "dtensor: silently wrong: dtype of v# differs: torch.float#, but torch.int# in plain | Replicate, Shard; {0}.sum(0); torch.stack([{0}, {1}])", True),  # noqa: E501
             ("dtensor_sum_with_replicated_integers", "dtensor: silently wrong: dtype of v# differs: torch.float#, but torch.int# in plain | Replicate, Shard; {0} + {1}; {0}.sum(0)", False),  # noqa: E501
             ("dtensor_sum_with_replicated_integers", "dtensor: silently wrong: dtype of v# differs: torch.float#, but torch.float# in plain | Shard; {0}.sum(0); {0} + {1}", False),  # noqa: E501
+            ("dtensor_sum_with_replicated_integers", "dtensor: silently wrong: dtype of v# differs: torch.float#, but torch.int# in plain | Replicate, Shard; {0}.sum(0); torch.nn.functional.linear({0}, {1}, {2})", True),  # noqa: E501
+            ("dtensor_sum_with_replicated_integers", "dtensor: refused: RuntimeError: mat# and mat# must have the same dtype, but got Float and Long | Replicate, Shard; {0}.sum(0); torch.addmm({0}, {1}, {2})", True),  # noqa: E501
+            ("dtensor_sum_with_replicated_integers", "dtensor: refused: RuntimeError: mat# and mat# must have the same dtype, but got Float and Long | Replicate, Shard; {0}.sum(0); {0} @ {1}", False),  # noqa: E501
             ("dtensor_sum_with_replicated_integers", "dtensor: silently wrong: value of v# differs, (Partial(sum),) | Replicate, Shard; {0}.sum(0); {0}.copy_({1})", True),  # noqa: E501
             ("dtensor_sum_with_replicated_integers", "dtensor: refused: RuntimeError: result type Float can't be cast to the desired output type Long | Replicate, Shard; {0}.sum(0); {0}.add_({1})", True),  # noqa: E501
             ("dtensor_sum_with_replicated_integers", "dtensor: refused: RuntimeError: self and mat# must have the same dtype, but got Float and Long | Replicate, Shard; torch.addmm({0}, {1}, {2})", True),  # noqa: E501
