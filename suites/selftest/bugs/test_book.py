@@ -154,6 +154,9 @@ class PatternsTest(unittest.TestCase):
             ("compiled_view_of_written_strided_argument", "views: silently wrong: output #: stride (#, #) compiled, (#, #) in eager | a.zero_(); t0 = a + 1; t1 = t0.expand(2, *t0.shape); return t1 | y0[:, 0] | dynamic=True", False),  # noqa: E501
             ("dtensor_embedding_of_empty_shards", "dtensor: refused: RuntimeError: index_select(): self indexing axis dim should be positive | Replicate, uneven Shard; torch.nn.functional.embedding({1}, {0})", True),  # noqa: E501
             ("dtensor_embedding_of_empty_shards", "dtensor: refused: RuntimeError: index_select(): self indexing axis dim should be positive | Replicate, uneven Shard; {0}[{1}]", False),  # noqa: E501
+            ("dtensor_embedding_reduced_twice", "dtensor: internal assertion: AssertionError: | Replicate, Shard; torch.nn.functional.embedding({1}, {0}); backward", True),  # noqa: E501
+            ("dtensor_embedding_reduced_twice", "dtensor: internal assertion: AssertionError: odd | Replicate, Shard; torch.nn.functional.embedding({1}, {0}); backward", False),  # noqa: E501
+            ("dtensor_embedding_reduced_twice", "dtensor: internal assertion: AssertionError: | Replicate, Shard; {0}.sum(0); backward", False),  # noqa: E501
             ("dtensor_index_by_mask", "dtensor: refused: RuntimeError: aten.nonzero.default Sharding propagation failed for aten.index.Tensor(Spec | ({0} > 0.3).any(0); {0}[{1}]; backward", True),  # noqa: E501
             ("dtensor_index_by_mask", "dtensor: refused: RuntimeError: aten.nonzero.default Sharding propagation failed for aten.index.Tensor(Spec | ({0} > 0.3).any(0); {0}[1:]", False),  # noqa: E501
             ("dtensor_sum_with_replicated_integers", "dtensor: silently wrong: dtype of v# differs: torch.float#, but torch.int# in plain | Shard; torch.dot({0}, {1}); torch.relu({0}); {0} + {1}", True),  # noqa: E501
