@@ -35,7 +35,7 @@ def others() -> Any:
 
 
 def packed(*objects: Any) -> str:
-    """Where objects begin and end in what is sent of them, one behind another: their sizes."""
+    """How many bytes are sent of each object."""
     return text([int(c10d._object_to_tensor(of, CPU, None)[1]) for of in objects])
 
 
@@ -48,7 +48,7 @@ def arriving(tell: Callable[..., None], patched: Callable[..., Any], **objects: 
 def _arrival(name: str, objects: Sequence[Any], tell: Callable[..., None]) -> Callable[..., Any]:
     def arrive(*args: Any, **named: Any) -> Any:
         # What is in a tensor before it is received is anything.
-        first = f"{_kind(args[0])}" if objects and name in ("broadcast", "recv") else shown(args[0])
+        first = _kind(args[0]) if objects and name in ("broadcast", "recv") else shown(args[0])
         tell(f"{name} {', '.join([first, *map(shown, args[1:]), *_named(named)])}")
         if name in ("all_gather", "gather"):
             targets = named.get("gather_list") if name == "gather" else args[0]
