@@ -84,7 +84,8 @@ class CallLog:
     """The writer of a rank's log, used in that rank; by one thread at a time.
 
     ``count``: how many calls began since the log was cleared. ``numbers`` and ``times`` are views of its
-    ``memory``. A usual call is written there by ``usual_calls.py``, as by ``begin``, to save a function.
+    ``memory``, in which ``usual_calls.py`` writes a usual call as ``begin`` does, and ``work_taps.py`` writes
+    its end as ``end`` does, each without a function more.
     """
 
     def __init__(self, memory: mmap.mmap) -> None:

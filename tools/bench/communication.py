@@ -49,11 +49,14 @@ TURNS = 20
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the tool, or one of its processes; returns 0."""
-    options = _parser().parse_args(argv)
+    parser = _parser()
+    options = parser.parse_args(argv)
     if options.process:
         serve(calls=options.calls)
         return 0
     if options.tests:
+        if options.rounds == 1:
+            parser.error("one round of tests does not tell by how much rounds differ")
         print(as_rst(tests_table(tests_measured(options.tests, options.rounds or ROUNDS_OF_TESTS))))
         return 0
     print(as_rst(table(measured(options.only or OPERATIONS, options.rounds or ROUNDS, options.calls))))

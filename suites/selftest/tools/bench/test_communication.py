@@ -7,7 +7,7 @@ import random
 import statistics
 import sys
 import unittest
-from contextlib import redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout
 from unittest import mock
 
 from suites.selftest.forked_case import ForkedCase
@@ -43,6 +43,12 @@ class CommunicationBench(ForkedCase):
             off, allowed = abs(statistics.median(numbers) - 3.0), communication.uncertainty(numbers)
             within = [within[0] + (off <= allowed), within[1] + (off <= allowed / 2)]
         self.assertTrue(265 < within[0] < 297 and within[1] < 230, within)
+
+    def test_one_round(self) -> None:
+        """One round of tests would claim that chance moves nothing."""
+        with redirect_stderr(io.StringIO()) as said, self.assertRaises(SystemExit):
+            communication.main(["--tests", "c10d", "--rounds", "1"])
+        self.assertIn("one round of tests", said.getvalue())
 
     def test_tests(self) -> None:
         """Each round runs the tests with both recorders, every other one in the other order."""
