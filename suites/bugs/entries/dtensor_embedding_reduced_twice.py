@@ -23,6 +23,7 @@ from torch.distributed.tensor import Replicate, Shard, distribute_tensor, init_d
 
 
 def main(rank, path):
+    torch.set_num_threads(1)  # a forked pool of threads, used before it is made anew, ends 2.11 and 2.12
     dist.init_process_group("gloo", store=dist.FileStore(path, 2), rank=rank, world_size=2)
     mesh = init_device_mesh("cpu", (2,))
     table = distribute_tensor(torch.ones(2, 1), mesh, [Shard(0)]).requires_grad_()
