@@ -55,7 +55,7 @@ class OneFork:
         return test in self.gone
 
     def passing(self, tests: Sequence[str], _: float) -> dict[str, float]:
-        """Their seconds."""
+        """Those that pass without a mutant, and their seconds."""
         self.alone += tests
         return {test: TESTS[test] for test in tests if test not in self.broken}
 
