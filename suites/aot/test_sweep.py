@@ -151,8 +151,8 @@ class Boom(Exception):
 KNOWN = Known("x", "Boom", "^two$", "it is known")
 
 
-def outcome(samples, known):
-    """What becomes of a test with these samples, of which None passes and a text fails with it."""
+def outcome(samples, known, most=None):
+    """What becomes of a test of ``most`` of these samples, of which None passes and a text fails with it."""
 
     class Case(TestCase):
         pass
@@ -165,7 +165,8 @@ def outcome(samples, known):
         check_samples(self, samples, check, str, known)
 
     add_test(Case, "test_x", body, fails=bool(known), long=False)
-    return ran(Case, "test_x")
+    with mock.patch.object(sweep, "MOST", most):
+        return ran(Case, "test_x")
 
 
 def ran(cls, name):
@@ -263,14 +264,12 @@ class JudgementTest(TestCase):
     def test_which_calls_are_tried(self):
         """A failure of one of few is told with its number; where one is known to fail all are tried."""
         samples = ["one", *[None] * 5, "two", *[None] * 4]
-        with mock.patch.object(sweep, "MOST", 5):
-            verdict, told = outcome(samples, ())
-            self.assertEqual(verdict, "errors")
-            self.assertIn("sample 0: one", told)
-            self.assertIn("1 of 5 samples fail", told)
-            self.assertEqual(outcome(samples[1:], [KNOWN])[0], "expectedFailures")
-        with mock.patch.object(sweep, "MOST", None):
-            self.assertIn("2 of 11 samples fail", outcome(samples, ())[1])
+        verdict, told = outcome(samples, (), most=5)
+        self.assertEqual(verdict, "errors")
+        self.assertIn("sample 0: one", told)
+        self.assertIn("1 of 5 samples fail", told)
+        self.assertEqual(outcome(samples[1:], [KNOWN], most=5)[0], "expectedFailures")
+        self.assertIn("2 of 11 samples fail", outcome(samples, ())[1])
 
     def test_shown(self):
         said = shown([torch.ones(2, 3), [torch.ones(1).int()], None], {"dim": 1})
