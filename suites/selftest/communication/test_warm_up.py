@@ -46,14 +46,18 @@ class RehearsalTest(unittest.TestCase):
     """What ``warm_up`` runs, and what it leaves alone."""
 
     def test_what_runs(self) -> None:
-        """All that the first calls of a rank run is run often enough to be specialised."""
+        """All that the first calls of a rank, and usual ones, run is run often enough to be specialised."""
         taps.prepare()
         runs: dict[str, int] = {}
+        usual = 0
 
         def note(frame: FrameType, event: str, value: object) -> None:
+            nonlocal usual
+            name = f"{frame.f_globals.get('__name__')}.{frame.f_code.co_name}"
             if event == "call":
-                name = f"{frame.f_globals.get('__name__')}.{frame.f_code.co_name}"
                 runs[name] = runs.get(name, 0) + 1
+            elif event == "return" and name == "harness.communication.usual_calls.again":
+                usual += value is not None
 
         before = sys.getprofile()
         sys.setprofile(note)
@@ -62,6 +66,7 @@ class RehearsalTest(unittest.TestCase):
         finally:
             sys.setprofile(before)
         self.assertEqual({name for name in FIRST if runs.get(name, 0) < ROUNDS}, set())
+        self.assertGreaterEqual(usual, ROUNDS, "calls like earlier ones")
 
     def test_nothing_else(self) -> None:
         """No operator runs, no group is made, and what is recorded of this process stays as it was."""
