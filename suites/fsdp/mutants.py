@@ -240,6 +240,11 @@ MUTANTS: tuple[Mutant, ...] = (
 _NAMES = {
     "*.test_ranges_of_a_profile": "asks for names alone",
     "*.SchedulesTest.test_*": "looks at what is asked for and when, not at numbers",
+    "*.Fsdp1CallsTest.test_part_*": "is one of two ranks, whose group moves nothing",
+    "*.test_gathered_ahead_in_the_backward": "looks at when parameters are gathered",
+    "*.test_parts_without_rows": "looks at shapes alone",
+    "*.test_inputs_and_outputs_by_precision": "looks at types alone",
+    "*.test_beside_parameters": "cuts what is gathered into shards again, and a rank gets its own back",
 }
 SURVIVORS: dict[str, dict[str, str]] = {
     **{fault.name: _NAMES for fault in (*GATHERS, *SCATTERS, *SHARDS)},
