@@ -122,10 +122,11 @@ class Twins:
         try:
             with quiet():
                 self._step(statement)
+            value, other = self.values[-1], self._others[-1]
+            # One of several views of what was written to is made, and refused when it is looked at.
+            return isinstance(value, torch.Tensor) and is_moderate(value) and near(value, other)
         except (RuntimeError, IndexError, TypeError, ValueError):
             return False
-        value, other = self.values[-1], self._others[-1]
-        return isinstance(value, torch.Tensor) and is_moderate(value) and near(value, other)
 
     def _step(self, statement: Statement) -> None:
         for values in (self.values, self._others):

@@ -12,6 +12,8 @@ who: Whoever squeezes a batch that may be empty, under tensor parallelism.
 seen: ^dtensor: silently wrong: shape of v#\.full_tensor\(\) differs[^|]*\| (.*; )?\{0\}\.squeeze\(0?\)
 seen: ^dtensor: refused: RuntimeError: Sizes of tensors must match except in dimension[^|]*\|
     (.*; )?\{0\}\.squeeze_?\(0?\)
+seen: ^dtensor: refused: RuntimeError: narrow unexpectedly changed concrete size[^|]*\|
+    (.*; )?\{0\}\.squeeze_?\(0?\)
 """
 
 import tempfile

@@ -186,6 +186,8 @@ class PatternsTest(unittest.TestCase):
             ("dtensor_flatten_of_strided_shard", f"dtensor: refused: RuntimeError: integer modulo by zero {viewed}(Spec(f#[#, #](_S(#, #))), [-#]) | {{0}}.flatten(); {{0}}.view(-1)", False),  # noqa: E501
             ("dtensor_squeeze_of_nothing", "dtensor: silently wrong: shape of v#.full_tensor() differs: (#, #) for (#, #) | redistribute; {0}.squeeze(0)", True),  # noqa: E501
             ("dtensor_squeeze_of_nothing", "dtensor: silently wrong: shape of v# differs: (#, #) for (#, #) | {0}.squeeze_()", False),  # noqa: E501
+            ("dtensor_squeeze_of_nothing", "dtensor: refused: RuntimeError: narrow unexpectedly changed concrete size on dim #: # -> # | Replicate, Shard; {0}.squeeze()", True),  # noqa: E501
+            ("dtensor_squeeze_of_nothing", "dtensor: refused: RuntimeError: narrow unexpectedly changed concrete size on dim #: # -> # | Shard; {0}.unsqueeze(0)", False),  # noqa: E501
             ("compiled_view_of_shared_argument", f"views: {values} | a.mul_(2); t0 = b[0]; return t0 | y0, y0[1:] | dynamic=False", True),  # noqa: E501
             ("compiled_view_of_shared_argument", f"views: {values} | t0 = b[0]; return t0 | y0, y0[1:] | dynamic=False", False),  # noqa: E501
             ("compiled_view_of_shared_argument", f"views: {values} | a.mul_(2); t0 = b[0]; return t0 | y0, y1 | dynamic=False", False),  # noqa: E501

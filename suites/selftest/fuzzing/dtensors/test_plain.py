@@ -48,6 +48,12 @@ class PlainTest(unittest.TestCase):
         self.assertFalse(twins.accept(Statement("{0}.mul_(1e9)", (0,)), 9))
         self.assertFalse(twins.accept(Statement("torch.outer({0}[0], {0}[1])", (0,)), 3))
         self.assertTrue(torch.equal(twins.values[0], before))
+
+    def test_what_cannot_be_looked_at(self) -> None:
+        """Of a base that was written to, one of several views is made, but torch refuses to use it."""
+        twins = Twins((LEAF,))
+        self.assertTrue(twins.accept(Statement("{0} * 1", (0,)), 9))
+        self.assertFalse(twins.accept(Statement("({0}.split(1)[0], {0}.mul_(2))[0]", (1,)), 9))
         self.assertEqual(len(twins.values), 2)
 
     def test_write_to_what_is_redistributed(self) -> None:
