@@ -60,7 +60,7 @@ class ChecksTest(unittest.TestCase):
 
     def test_close(self) -> None:
         """float64 is compared more exactly than float32, and NaN is never right."""
-        off = PLAIN + 1e-6
+        off = PLAIN + 9e-5
         self.assertFalse(close(off, PLAIN))
         self.assertTrue(close(off.float(), PLAIN.float()))
         self.assertFalse(close(PLAIN * float("nan"), PLAIN))
