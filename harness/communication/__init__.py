@@ -5,12 +5,12 @@ Whoever judges the test (a supervisor, a worker, rank 0 of external ranks) reads
 asks functions of values. Where to change what:
 
     in a rank
-      taps                which functions of torch are wrapped, and operator_taps, layout_taps, store_taps,
-                          rpc_taps, python_groups, tap_state
+      taps                which functions of torch are wrapped, and work_taps, operator_taps, layout_taps,
+                          store_taps, rpc_taps, python_groups, tap_state
       arguments           what is read of a call's arguments, and signatures what is noted, reduce_operations;
                           call_keys: no more than it takes to know a call that was made before
-      recorder            numbers, waits and lines of calls, and user_lines, python_threads; other_calls:
-                          what is no call on a group
+      recorder            numbers, waits and lines of calls, and user_lines, python_threads; usual_calls:
+                          calls like earlier ones, in one step; other_calls: what is no call on a group
       known_groups        which group a call is on, and where that was made
       pending_calls       what a rank can see wrong in its own memory, and memory_use
       call_log            how calls are laid out in memory

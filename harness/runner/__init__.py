@@ -13,6 +13,7 @@ Where to change what:
     batching, scheduling, queue, shuffle  which tests share a worker, and which worker starts next
     plan, session                         attempts, reruns and repeats; the loop of a run
     zygote_owner, zygote_process, zygote  the process that imports test modules and forks workers
+    zygote_interpreter                    how it is started, before the controller knows what it is to import
     orphans                               the processes that workers leave behind
     over_hosts, other_hosts, shared_capacity, zygote_relay   a run over several hosts, and whole tests on each
     workers, events, messages             the controller's view of workers, and the messages between processes

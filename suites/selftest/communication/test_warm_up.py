@@ -66,7 +66,7 @@ class RehearsalTest(unittest.TestCase):
         finally:
             sys.setprofile(before)
         self.assertEqual({name for name in FIRST if runs.get(name, 0) < ROUNDS}, set())
-        self.assertGreaterEqual(usual, ROUNDS, "calls like earlier ones")
+        self.assertEqual(2 * usual, runs["harness.communication.usual_calls.again"])
 
     def test_nothing_else(self) -> None:
         """No operator runs, no group is made, and what is recorded of this process stays as it was."""
