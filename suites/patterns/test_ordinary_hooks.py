@@ -35,9 +35,9 @@ class OrdinaryHooksTest(PatternTestCase):
         compiled as well as captured.
         """
         expected, expected_seen = self.run_steps(program)
-        ways = {"captured": lambda graph: graph}
+        ways, counter = {"captured": lambda graph: graph}, CompileCounter()
         if by_dynamo:
-            ways["eager"] = lambda graph: torch.compile(graph, backend="eager")
+            ways["compiled"] = lambda graph: torch.compile(graph, backend=counter)
         for name, around in ways.items():
             calls = []
 
@@ -56,6 +56,7 @@ class OrdinaryHooksTest(PatternTestCase):
                 self.assertEqual(found, expected)
                 self.assertEqual(seen, expected_seen)
                 self.assertEqual(len(calls), compiled)
+        self.assertEqual(counter.frame_count > 0, by_dynamo)
 
     def run_steps(self, program):
         seen = []
