@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from harness.errors import UsageError
+from harness.fuzzing.signature import Failure, Signature
 
 if TYPE_CHECKING:
     import torch.distributed
@@ -40,6 +41,7 @@ FUZZERS: dict[str, str] = {
     "collectives": "harness.fuzzing.collectives:CollectivePrograms",
     "ddp": "harness.fuzzing.ddp.hunted:DdpPrograms",
     "dtensor": "harness.fuzzing.dtensors.hunted:DTensorPrograms",
+    "dtensor-pairs": "harness.fuzzing.dtensors.hunted:DTensorPairPrograms",
     "fsdp": "harness.fuzzing.fsdp.hunted:FsdpPrograms",
     "fsdp1": "harness.fuzzing.fsdp1.hunted:Fsdp1Programs",
     "steps": "harness.fuzzing.steps.hunted:StepPrograms",
@@ -69,6 +71,8 @@ class Hunted(ABC, Generic[P]):
 
     #: The name for ``--fuzzer``.
     name: ClassVar[str]
+    #: The fuzzer whose bugs these are, where programs of another are drawn in another way; itself else.
+    of: ClassVar[str] = ""
     #: Seconds that a program may take. One that takes more is a hang.
     timeout_s: ClassVar[float] = 30.0
     #: Modules that take long to import, and are imported once for all ranks.
@@ -120,6 +124,10 @@ class Hunted(ABC, Generic[P]):
     def structure(self, program: P) -> str:
         """What the program is made of, without its numbers: two bugs of different structure are two."""
         return re.sub(r"\d+", "#", repr(program))
+
+    def signature(self, program: P, failure: Failure) -> Signature:
+        """By what the book, and a hunt's other finds, are asked about a program that fails."""
+        return Signature(self.of or self.name, failure, self.structure(program))
 
     def to_json(self, program: P) -> Any:
         """Encodes a program as JSON-able values, from which ``from_json`` restores it."""

@@ -9,7 +9,7 @@ from typing import Any
 from harness import TestCase
 from harness.fuzzing.hunted import Hunted, Rejected
 from harness.fuzzing.player import played, quiet_environment, smallest
-from harness.fuzzing.signature import Failure, Signature
+from harness.fuzzing.signature import Failure
 from harness.hypothesis_examples import seed_of_examples, wanted
 from suites.bugs.book import known
 
@@ -34,19 +34,15 @@ class RandomProgramsCase(TestCase):
                 except Rejected:
                     rejected += 1
                     continue
-                if failure is not None and not known(_signature(fuzzer, program, failure)):
+                if failure is not None and not known(str(fuzzer.signature(program, failure))):
                     self._check_smallest(fuzzer, program, failure, seed)
         self.assertLess(rejected, count / 2)
 
     def _check_smallest(self, fuzzer: Hunted[Any], program: Any, failure: Failure, seed: int) -> None:
         """Fail unless the smallest program that fails in this way is in the book."""
         small = smallest(fuzzer, program, failure)
-        signature = _signature(fuzzer, small, failure)
-        drawn = f"shrunk from that of seed {seed}: {_signature(fuzzer, program, failure)}"
+        signature = str(fuzzer.signature(small, failure))
+        drawn = f"shrunk from that of seed {seed}: {fuzzer.signature(program, failure)}"
         self.assertIsNotNone(
             known(signature), f"not in the book: {signature}\n{drawn}\n{fuzzer.script(small)}"
         )
-
-
-def _signature(fuzzer: Hunted[Any], program: Any, failure: Failure) -> str:
-    return str(Signature(fuzzer.name, failure, fuzzer.structure(program)))

@@ -18,7 +18,7 @@ from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_te
 from harness.fuzzing import ProgramTestCase, fuzz, programs
 from harness.fuzzing.backend import backend_of
 from harness.fuzzing.collectives import CollectivePrograms
-from harness.fuzzing.signature import Signature, of_outcome
+from harness.fuzzing.signature import of_outcome
 from harness.targets import Capability, current, needs
 from suites.bugs.book import known
 
@@ -42,9 +42,8 @@ class OnTarget:
 
     def is_known(self, program, problem):
         """Ask the book, which knows failures by their signature."""
-        failure = of_outcome(problem.outcome)
-        fuzzer = CollectivePrograms()
-        return known(str(Signature(fuzzer.name, failure, fuzzer.structure(program)))) is not None
+        signature = CollectivePrograms().signature(program, of_outcome(problem.outcome))
+        return known(str(signature)) is not None
 
     @fuzz(examples=30, strategy=of_target)
     def test_random_programs(self, program):

@@ -26,7 +26,7 @@ from harness.fuzzing.dtensors.program import DTensorProgram, Input, Statement
 from harness.fuzzing.dtensors.ranks import PlayedRanks
 from harness.fuzzing.dtensors.shrink import simpler
 from harness.fuzzing.hunted import Rejected
-from harness.fuzzing.signature import Signature, of_exception
+from harness.fuzzing.signature import of_exception
 from harness.hypothesis_examples import seed_of_examples, wanted
 from suites.bugs.book import known
 
@@ -64,10 +64,8 @@ class DTensorProgramsTest(LocalDTensorContinuousTestBase):
         return known(self.signature(program, error, ranks)) is not None
 
     def signature(self, program, error, ranks):
-        fuzzer = DTensorPrograms()
         with ranks.plain():  # local mode would keep a buffer's shape where out= gives it another
-            structure = fuzzer.structure(program)
-        return str(Signature(fuzzer.name, of_exception(error), structure))
+            return str(DTensorPrograms().signature(program, of_exception(error)))
 
     def check_shrunk(self, program, error, ranks, seed):
         """Fail unless the smallest program found that fails like this one is in the book."""

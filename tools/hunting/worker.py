@@ -14,7 +14,7 @@ from typing import Any
 from harness.fuzzing.fresh_process import START_S, run_script
 from harness.fuzzing.hunted import Hunted, Rejected, hunted
 from harness.fuzzing.player import played, quiet_environment, smallest
-from harness.fuzzing.signature import Failure, Kind, Signature, plain
+from harness.fuzzing.signature import Failure, Kind, plain
 from harness.fuzzing.waiting import Waiting, patience_after
 from harness.outcomes import Status
 from suites.bugs import book
@@ -118,7 +118,7 @@ def _found(
     shrink = task.near or count <= ALL_UP_TO or random.Random(f"{task.seed}/{number}").randrange(ONE_IN) == 0
     if shrink:
         program = smallest(fuzzer, program, failure, chaos)
-    signature = Signature(fuzzer.name, failure, fuzzer.structure(program))
+    signature = fuzzer.signature(program, failure)
     entry = book.known(str(signature))
     script = fuzzer.script(program)
     name = None if entry is None else entry.name

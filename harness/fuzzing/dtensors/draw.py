@@ -68,17 +68,18 @@ def _inputs(choice: random.Random, dimensions: int, partial: bool) -> tuple[Inpu
     a, b, c = (choice.choice((0, 1, 2, 3, 4, 4, 5, 6, 8)) for _ in range(3))
     shapes = [(a, b), (a, b), (b, c), (a,), (b,), (a, b, c), (1, b), (b, b), ()]
     floats = [
-        _placed(choice, choice.choice(shapes), "float64", dimensions, partial)
+        placed(choice, choice.choice(shapes), "float64", dimensions, partial)
         for _ in range(choice.randint(1, 3))
     ]
     if choice.random() < 0.2:
-        floats.append(_placed(choice, choice.choice([(a,), (a, b)]), "int64", dimensions, False))
+        floats.append(placed(choice, choice.choice([(a,), (a, b)]), "int64", dimensions, False))
     return tuple(floats)
 
 
-def _placed(
+def placed(
     choice: random.Random, shape: tuple[int, ...], dtype: str, dimensions: int, partial: bool
 ) -> Input:
+    """An input on a mesh of so many dimensions; every other one of float64 has a gradient."""
     op = choice.choice(("", "", "'avg'", "'max'", "'min'"))
     kinds = [f"Shard({dim})" for dim in range(len(shape))] * 2 + ["Replicate()"]
     kinds += [f"Partial({op})"] if partial else []

@@ -1,4 +1,4 @@
-"""``DTensorPrograms``: random DTensor programs as a fuzzer of the hunt."""
+"""``DTensorPrograms`` and ``DTensorPairPrograms``: random and tabled DTensor programs as fuzzers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from harness.fuzzing.dtensors.draw import drawn
 from harness.fuzzing.dtensors.execute import failure
+from harness.fuzzing.dtensors.pairs import pairs
 from harness.fuzzing.dtensors.plain import outcome
 from harness.fuzzing.dtensors.program import DTensorProgram, from_json, to_json
 from harness.fuzzing.dtensors.ranks import OneRank
@@ -70,6 +71,17 @@ class DTensorPrograms(Hunted[DTensorProgram]):
     def from_json(self, value: Any) -> DTensorProgram:
         """The program that ``to_json`` wrote."""
         return from_json(value)
+
+
+class DTensorPairPrograms(DTensorPrograms):
+    """A sweep over pairs of operators, many of which random programs have once in hours."""
+
+    name = "dtensor-pairs"
+    of = DTensorPrograms.name
+
+    def drawn(self, seed: int) -> Iterator[DTensorProgram]:
+        """A slice of the table of pairs; so many seeds in a row as it has slices are all of it."""
+        return pairs(seed)
 
 
 def _placed(program: DTensorProgram) -> str:

@@ -135,8 +135,11 @@ class Twins:
             self._read_only |= holding(self.values[-1])
 
 
-def _itself(value: torch.Tensor, _: Sequence[Any]) -> torch.Tensor:
-    """The redistribution of a plain tensor."""
+def _itself(value: torch.Tensor, placements: Sequence[Any]) -> torch.Tensor:
+    """The redistribution of a plain tensor; IndexError for shards of a dimension that it has not."""
+    for placement in placements:
+        if placement.is_shard():
+            value.size(placement.dim)
     return value
 
 

@@ -10,7 +10,8 @@ reach: public API
 fuzzer: dtensor
 upstream: none found; pytorch/pytorch#179502 is of a view without flatten() before it
 who: Whoever flattens dimensions of which an inner one is sharded, and gives the result another shape.
-seen: ^dtensor: silently wrong: value of v# differs[^|]*_StridedShard[^|]*\| .*flatten\(.*\.(reshape|view)\(
+seen: ^dtensor: silently wrong: value of v# differs[^|]*_StridedShard[^|]*\|
+    .*\.(flatten|reshape|view)\(.*\.(reshape|view|unflatten)\(
 """
 
 import tempfile

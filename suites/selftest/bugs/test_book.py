@@ -184,6 +184,8 @@ class PatternsTest(unittest.TestCase):
             ("dtensor_flatten_of_strided_shard", f"dtensor: refused: RuntimeError: # {viewed}(Spec(f#[#, #](_S(#, #))), [-#]) | {{0}}.flatten(); torch.stack([{{0}}, {{1}}]); {{0}}.view(-1)", True),  # noqa: E501
             ("dtensor_flatten_of_strided_shard", f"dtensor: refused: RuntimeError: # {viewed}(Spec(f#[#, #](S(#))), [-#]) | {{0}}.flatten(); {{0}}.view(-1)", False),  # noqa: E501
             ("dtensor_flatten_of_strided_shard", f"dtensor: refused: RuntimeError: integer modulo by zero {viewed}(Spec(f#[#, #](_S(#, #))), [-#]) | {{0}}.flatten(); {{0}}.view(-1)", False),  # noqa: E501
+            ("dtensor_reshape_of_flattened", "dtensor: silently wrong: value of v# differs, (_StridedShard(dim=#, sf=#),) | Shard; {0}.flatten(); {0}.unflatten(0, (2, -1))", True),  # noqa: E501
+            ("dtensor_reshape_of_flattened", "dtensor: silently wrong: value of v# differs, (_StridedShard(dim=#, sf=#),) | Shard; {0}.unflatten(0, (2, -1)); {0}.flatten()", False),  # noqa: E501
             ("dtensor_squeeze_of_nothing", "dtensor: silently wrong: shape of v#.full_tensor() differs: (#, #) for (#, #) | redistribute; {0}.squeeze(0)", True),  # noqa: E501
             ("dtensor_squeeze_of_nothing", "dtensor: silently wrong: shape of v# differs: (#, #) for (#, #) | {0}.squeeze_()", False),  # noqa: E501
             ("dtensor_squeeze_of_nothing", "dtensor: refused: RuntimeError: narrow unexpectedly changed concrete size on dim #: # -> # | Replicate, Shard; {0}.squeeze()", True),  # noqa: E501

@@ -13,6 +13,7 @@ from unittest import mock
 
 from harness.errors import UsageError
 from harness.fuzzing.hunted import FUZZERS, Hunted, Place, hunted
+from harness.fuzzing.signature import Failure, Kind
 
 # No store is asked for.
 PLACE = Place(0, 1, None)
@@ -58,6 +59,13 @@ class HuntedTest(unittest.TestCase):
             Sums().run((1, 1), PLACE)
         self.assertIs(sys.modules["__main__"], before)
 
+    def test_signature(self) -> None:
+        """The book is asked by the fuzzer's name, or by that of which it is a part."""
+        failure = Failure(Kind.WRONG, "odd: #")
+        self.assertEqual(str(Sums().signature((1, 2), failure)), "sums: silently wrong: odd: # | (#, #)")
+        with mock.patch.object(Sums, "of", "numbers"):
+            self.assertEqual(Sums().signature((1, 2), failure).fuzzer, "numbers")
+
     def test_structure_has_no_numbers(self) -> None:
         self.assertEqual(Sums().structure((12, 3)), Sums().structure((1, 4)))
 
@@ -75,6 +83,7 @@ class RegisteredTest(unittest.TestCase):
     def test_names(self) -> None:
         for name in FUZZERS:
             self.assertEqual(hunted(name).name, name)
+            self.assertIn(hunted(name).of, ("", *FUZZERS))
 
     def test_programs_follow_from_the_seed(self) -> None:
         for fuzzer, programs in first_programs():

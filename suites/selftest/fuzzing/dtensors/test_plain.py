@@ -66,6 +66,13 @@ class PlainTest(unittest.TestCase):
             with self.subTest(operand=operand):
                 self.assertIs(twins.accept(Statement("{0}.zero_()", (operand,)), 9), accepted)
 
+    def test_shards_of_no_dimension(self) -> None:
+        """A redistribution to shards of a dimension that the value has not is not accepted."""
+        twins = Twins((PLAIN,))
+        self.assertTrue(twins.accept(Statement("{0}.sum()", (0,)), 9))
+        self.assertFalse(twins.accept(Statement("", (1,), ("Shard(0)",)), 9))
+        self.assertTrue(twins.accept(Statement("", (0,), ("Shard(1)",)), 9))
+
     def test_reshape_of_nothing(self) -> None:
         """Reshapes of empty tensors, on which DTensor loops without end, are not accepted."""
         twins = Twins((Input((4, 0), ("Shard(0)",)),))
