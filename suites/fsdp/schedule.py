@@ -7,7 +7,8 @@ which collectives are started in which stream, and the regions that FSDP names f
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import difflib
+from collections.abc import Iterator, Sequence
 from typing import Any
 from unittest import mock
 
@@ -69,6 +70,12 @@ class Schedule:
                 lines[-1] = f"{lines[-1]} {text};"
         self._lines.clear()
         return [line.strip() for line in lines if line]
+
+
+def changes(usual: Sequence[str], found: Sequence[str]) -> list[str]:
+    """What is not as usual: the lines that are not there, and those that are in their place."""
+    compared = difflib.unified_diff(usual, found, lineterm="", n=0)
+    return [line for line in list(compared)[2:] if not line.startswith("@@")]
 
 
 def _extent(args: Any) -> str:

@@ -7,7 +7,6 @@ have to be.
 
 from __future__ import annotations
 
-import difflib
 import sys
 import unittest
 import warnings
@@ -32,16 +31,10 @@ from harness.releases import torch_at_least
 from suites.accepted_sections import accepted_sections, as_section
 from suites.fsdp.models import Block
 from suites.fsdp.plain_copy import PlainCopyTestCase
-from suites.fsdp.schedule import scheduled
+from suites.fsdp.schedule import changes, scheduled
 
 ACCEPTED = Path(__file__).with_name("schedules.txt")
 BF16 = torch.bfloat16
-
-
-def changes(usual, found):
-    """What is not as usual: the lines that are not there, and those that are in their place."""
-    compared = difflib.unified_diff(usual, found, lineterm="", n=0)
-    return [line for line in list(compared)[2:] if not line.startswith("@@")]
 
 
 @unittest.skipUnless(torch_at_least("2.13"), "the schedules are those of torch 2.13")
