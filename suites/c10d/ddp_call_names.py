@@ -5,6 +5,7 @@ The process is a rank of a world of which the others are not there: what would b
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import pickle
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ import torch.distributed as dist
 import torch.distributed.nn.functional
 from torch import nn
 from torch.distributed.algorithms import join
+from torch.distributed.algorithms._checkpoint import checkpoint_wrapper
 from torch.distributed.algorithms._comm_hooks import default_hooks as fsdp_hooks
 from torch.distributed.algorithms.ddp_comm_hooks import (
     debugging_hooks,
@@ -23,8 +25,9 @@ from torch.distributed.algorithms.ddp_comm_hooks import (
     post_localSGD_hook,
     powerSGD_hook,
 )
-from torch.distributed.algorithms.model_averaging import averagers
+from torch.distributed.algorithms.model_averaging import averagers, hierarchical_model_averager
 from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.fsdp import wrap
 from torch.nn.modules._functions import SyncBatchNorm
 from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.nn.parallel import distributed as ddp
@@ -189,7 +192,8 @@ NAMES = {
     **{each.__name__.rpartition(".")[2]: each for each in (powerSGD_hook, pickle)},
     **{each.__name__: each for each in (numbers, Unit, Two, ranks, called, grads, fields, annotated, Bucket)},
     **{each.__name__: each for each in (settings, unusual, replica, joinable, summing)},
-    "averagers": averagers,
+    **{each.__name__.rpartition(".")[2]: each for each in (averagers, hierarchical_model_averager)},
+    **{each.__name__.rpartition(".")[2]: each for each in (checkpoint_wrapper, collections, wrap)},
     "batch_norm": SyncBatchNorm,
     "ddp": ddp,
     "DDP": DDP,

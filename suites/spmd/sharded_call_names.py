@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -113,6 +114,8 @@ NAMES = {
     "functional": _functional_collectives,
     **{each.__name__: each for each in (settings, changes)},
     "copy": copy,
+    # A function of the same name hides the module.
+    "resharding": importlib.import_module("torch.distributed.tensor.parallel.input_reshard"),
     "tensor": torch.distributed.tensor,
     "dist": dist,
     "nn": nn,
