@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from harness.runner.timings import Timings
 from harness.runner.unit import Demand, Unit
+from harness.runner.warm_up import warm_up_key
 
 # A batch may take one eighth of a slot's fair share of the run. While the last batch runs, the other slots
 # are then idle for less than an eighth of the run.
@@ -54,17 +55,20 @@ def batches(
     Units keep their order within a module. A batch holds units of one module with one demand and the same
     variables, and of one class where that class has a fixture. It lasts no longer than an eighth of
     ``1/slots`` of the whole (between 0.5 and 30 s), unless one unit does or its fixtures cost more than a
-    quarter of that. Units with a fixture of unknown cost are not cut: each batch would pay for it, and idle
-    slots take tests back once it has been seen (``work_sharing``). Units that share a fixture
+    quarter of that; a module's warm-up counts as one. Units of which nothing is recorded, or with a fixture
+    of unknown cost, are not cut: each batch would pay for what they do first, and idle slots take tests back
+    once that has been seen (``work_sharing``). Units that share a fixture
     (``Unit.shares``) are one batch, whatever their demands and however long it lasts, unless their variables
     or groups differ.
     """
     units = timings.expect(units)
+    recorded = timings.recorded(unit.id for unit in units)
     fair_s = math.fsum(map(_seconds, units)) / slots / PARTS_PER_SLOT
     target_s = min(LONGEST_S, max(SHORTEST_S, fair_s))
     pieces: list[tuple[Unit, ...]] = []
     for group in _groups(units):
-        limit_s = _limit_s(group[0], timings, target_s)
+        known = any(unit.id in recorded for unit in group)
+        limit_s = _limit_s(group[0], timings, target_s) if known else math.inf
         if isolate:
             pieces.extend((unit,) for unit in group)
         elif group[0].shares:
@@ -115,7 +119,8 @@ def _demand_of(units: Sequence[Unit]) -> Demand:
 
 def _fixtures_s(unit: Unit, timings: Timings) -> float:
     """The seconds of a batch's fixtures, without the module's import, which the zygote has done already."""
-    return math.fsum(timings.fixtures.get(key, 0.0) for key in unit.fixtures)
+    keys = (warm_up_key(unit.module), *unit.fixtures)
+    return math.fsum(timings.fixtures.get(key, 0.0) for key in keys)
 
 
 def _limit_s(unit: Unit, timings: Timings, target_s: float) -> float:

@@ -23,6 +23,7 @@ from harness.runner.messages import Began, Ended, Fork, Item
 from harness.runner.pytest_reports import add_report, keep_error, note_case
 from harness.runner.pytest_session import QuietPlugin, rank_case, run_session, test_id
 from harness.runner.unittest_result import RunningTest, Trouble, details_of, headline
+from harness.runner.warm_up import WarmUp
 from harness.runner.worker import WorkerChannel, post_mortem
 from harness.system import originals, posix
 from harness.system.python_warnings import TOLD, line_of, with_warning
@@ -52,6 +53,7 @@ class BatchPlugin(QuietPlugin):
     def __init__(self, order: Fork, left: list[Item], reporter: WorkerChannel) -> None:
         self._order, self._left, self._reporter = order, left, reporter
         self._running = RunningTest("")
+        self._warm_up = WarmUp()
         self._log_suffix = ""
         self._session: pytest.Session | None = None
         self._errors: list[str] = []
@@ -136,10 +138,12 @@ class BatchPlugin(QuietPlugin):
         self._log_suffix = item.attempt.suffix
         cells.begin_test(item.id)
         self._reporter.send(Began(item.seq, running.started_s))
+        self._warm_up = WarmUp()
         running.started_at, running.started_s = time(), monotonic()
 
     def _end(self, item: Item) -> None:
         self._running.duration_s = monotonic() - self._running.started_s
+        self._running.fixtures |= self._warm_up.seconds(item.module, self._running.duration_s)
         posix.flush_streams()
         record = self._running.record(keeps_calls=self._order.keeps_calls)
         self._reporter.send(Ended(item.seq, to_json(record)))

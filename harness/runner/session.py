@@ -237,7 +237,7 @@ class Session:
         record = self._plan.take(self._setup.completed(record, attempt, import_s))
         self._write(record)
         self.records.append(record)
-        self._sharing.pace.add(record)
+        self._sharing.pace.add(unit, record)
         self._reporters.test_finished(record)
         again = self._plan.rerun(record)
         if self._plan.stop:

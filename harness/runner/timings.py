@@ -14,10 +14,11 @@ The file is sorted JSON with one entry on each line, so that the diff of an upda
       }
     }
 
-A fixture's key is ``import module`` (importing it after torch has been imported), ``module`` (setUpModule and
-tearDownModule) or ``module.case`` (setUpClass and tearDownClass). An entry for a test that is gone is
-ignored, and a test without an entry gets an estimate. A file that cannot be read gives a warning and no
-timings; where the user named the file, or where machines that share a run have to agree, it is an error.
+A fixture's key is ``import module`` (importing it after torch has been imported), ``warm up module``
+(``warm_up``), ``module`` (setUpModule and tearDownModule) or ``module.case`` (setUpClass and tearDownClass).
+An entry for a test that is gone is ignored, and a test without an entry gets an estimate. A file that cannot
+be read gives a warning and no timings; where the user named the file, or where machines that share a run have
+to agree, it is an error.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from harness.errors import UsageError
 from harness.record import TestRecord
 from harness.runner.suites_root import suites_root
 from harness.runner.unit import Unit, split_id
+from harness.runner.warm_up import warm_up_key
 
 VERSION = 1
 # Seconds for a test whose package has no entries: the time of a small multi-rank test on two cores.
@@ -106,7 +108,7 @@ class Timings:
         return tuple(
             key
             for prefix in reversed(tuple(_around(test_id)))
-            for key in (import_key(prefix), prefix)
+            for key in (import_key(prefix), warm_up_key(prefix), prefix)
             if key in self.fixtures
         )
 

@@ -1,19 +1,23 @@
 """Whether an idle slot takes tests back from a busy worker, and how many, by what a run has seen.
 
-Tests of one class or module stay in one worker, so that their fixtures are set up once, until splitting pays:
-until the whole would end sooner by more than ``GAIN_S``, with the fixtures set up a second time.
+Tests of one class or module stay in one worker, so that their fixtures are set up once and what the first of
+them warms up is warm, until splitting pays: until the whole would end sooner by more than ``GAIN_S``, and by
+more than a second worker spends on doing the same again.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
+from harness.outcomes import Status
 from harness.record import TestRecord
 from harness.runner.messages import Item
 from harness.runner.queue import Queue
 from harness.runner.timings import BLIND_S, Timings
-from harness.runner.unit import Unit, split_id
+from harness.runner.unit import Unit
+from harness.runner.warm_up import is_warm_up, warm_up_key
 from harness.runner.worker_state import Worker
 from harness.runner.workers import Workers
 
@@ -21,10 +25,31 @@ from harness.runner.workers import Workers
 GAIN_S = 0.2
 # Seconds that another worker takes to begin.
 START_S = 0.1
+# Seconds for which a test of unknown time may be warming its worker up, as by imports and a first compile.
+# How long it has taken then tells nothing about the tests after it.
+WARM_UP_S = 3.0
 # Seconds between two looks while a slot is idle and a worker has tests that it has not begun.
 LOOK_S = 0.2
 # A test that is over its time is expected to need this part of what it has taken so far.
 OVERDUE = 0.5
+
+
+@dataclass(slots=True)
+class Mean:
+    """The mean of some seconds."""
+
+    count: int = 0
+    total_s: float = 0.0
+
+    def add(self, seconds: float) -> None:
+        """Has the mean take another number in."""
+        self.count += 1
+        self.total_s += seconds
+
+    @property
+    def seconds(self) -> float:
+        """The mean; there must be a number."""
+        return self.total_s / self.count
 
 
 class Pace:
@@ -33,27 +58,40 @@ class Pace:
     def __init__(self, timings: Timings, ids: Iterable[str]) -> None:
         self._recorded = timings.recorded(ids)
         self._fixtures = dict(timings.fixtures)
-        self._seen: dict[str, list[float]] = defaultdict(list)  # by class, of tests without recorded time
+        self._seen: dict[str, Mean] = defaultdict(Mean)  # by class and module, of tests without recorded time
 
-    def add(self, record: TestRecord) -> None:
+    def add(self, unit: Unit, record: TestRecord) -> None:
         """Notes how long a test and its fixtures took."""
-        if record.id not in self._recorded:
-            self._seen[split_id(record.id)[0]].append(record.duration_s)
         seconds: Mapping[str, float] = record.extra.get("fixtures_s", {})
         self._fixtures.update(seconds)
+        warm_up = any(map(is_warm_up, seconds))
+        if unit.id not in self._recorded and record.status is not Status.SKIPPED and not warm_up:
+            for name in (unit.class_id, unit.module):
+                self._seen[name].add(record.duration_s)
 
     def seconds(self, unit: Unit, at_least: float = 0.0) -> float:
         """What a test should take; of one without recorded time ``at_least`` so much."""
         if unit.id in self._recorded:
             return self._recorded[unit.id]
-        seen = self._seen.get(unit.class_id)
-        return max(at_least, sum(seen) / len(seen) if seen else BLIND_S)
+        seen = self._seen.get(unit.class_id) or self._seen.get(unit.module)
+        return max(at_least, seen.seconds if seen is not None else BLIND_S)
 
     def fixtures_s(self, unit: Unit) -> float | None:
-        """What the fixtures of a test take; None where that of one is not known yet."""
+        """What another worker spends on a test's fixtures and warm-up; None where one is not known yet."""
         if any(key not in self._fixtures for key in unit.fixtures):
             return None
-        return sum(self._fixtures[key] for key in unit.fixtures)
+        warm_up_s = self._fixtures.get(warm_up_key(unit.module), 0.0)
+        return warm_up_s + sum(self._fixtures[key] for key in unit.fixtures)
+
+    def tells(self, unit: Unit, taken_s: float) -> bool:
+        """Whether the times of tests like this one, which has run for so long, can be estimated.
+
+        Not while nothing is known of its module, nor while it takes longer than others did: it may be what
+        warms the worker up.
+        """
+        if unit.id in self._recorded or taken_s >= WARM_UP_S:
+            return True
+        return unit.module in self._seen and taken_s <= self.seconds(unit)
 
     def left_s(self, current: Unit | None, taken_s: float, left: Sequence[Unit]) -> list[float]:
         """What a worker's running test still needs, then what each test that it has not begun should take.
@@ -103,17 +141,21 @@ class WorkSharing:
         if fixtures_s is None:  # the first test that sets them up has not ended
             return 0
         current = self._units[worker.current.id] if worker.current is not None else None
-        running_s, *left = self.pace.left_s(current, now_s - worker.began_s, units)
+        taken_s = now_s - worker.began_s if current is not None else 0.0
+        if not self.pace.tells(current or units[0], taken_s):
+            return 0
+        running_s, *left = self.pace.left_s(current, taken_s, units)
         return number_to_take(running_s, left, fixtures_s)
 
 
 def number_to_take(running_s: float, left: Sequence[float], fixtures_s: float) -> int:
     """How many tests, from the end of ``left``, another worker should take; 0 where splitting does not pay.
 
-    ``running_s`` is what the running test still needs. The other worker sets the fixtures up again.
+    ``running_s`` is what the running test still needs. The other worker sets the fixtures up again, which may
+    not take longer than what is won.
     """
-    whole = running_s + sum(left)
-    best, best_s, theirs, ours = 0, whole - GAIN_S, START_S + fixtures_s, whole
+    whole, again_s = running_s + sum(left), START_S + fixtures_s
+    best, best_s, theirs, ours = 0, whole - max(GAIN_S, again_s), again_s, whole
     for number, seconds in enumerate(reversed(left), 1):
         theirs, ours = theirs + seconds, ours - seconds
         if max(theirs, ours) < best_s:

@@ -36,6 +36,7 @@ from harness.runner.unittest_result import (
     details_of,
     headline,
 )
+from harness.runner.warm_up import WarmUp
 from harness.system import closing, intra_op_threads, originals, posix
 from harness.system.python_warnings import collected
 from harness.tracebacks import show_users_frames
@@ -209,12 +210,14 @@ class BatchRunner:
         with self._contained():
             if not self._enter(item, test, running):
                 return
+            warm_up = WarmUp()
             running.started_at, running.started_s = time(), monotonic()
             try:
                 with recorder.during(item.id):
                     test(self._result)
             finally:
                 running.duration_s = monotonic() - running.started_s
+                running.fixtures |= warm_up.seconds(item.module, running.duration_s)
 
     def _enter(self, item: Item, test: unittest.TestCase, running: RunningTest) -> bool:
         """Sets up a test's fixtures; returns False where one failed or skipped, for this or an earlier test.

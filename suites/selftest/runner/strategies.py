@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from harness.runner.timings import Timings, import_key
 from harness.runner.unit import Demand, Unit, of_id
+from harness.runner.warm_up import warm_up_key
 
 MODULES = ("suites.a.test_one", "suites.a.test_two", "suites.b.test_one", "test_top")
 CASES = ("First", "Second", "Outer.Inner")
@@ -33,7 +34,8 @@ def units(draw: st.DrawFn, max_size: int = 40) -> list[Unit]:
 def timings(draw: st.DrawFn, of: list[Unit]) -> Timings:
     """Draws timings of some of the units, of tests that no longer exist, and of some fixtures."""
     ids = [unit.id for unit in of] + ["suites.a.test_one.First.test_gone", "suites.gone.test_x.Case.test_y"]
-    fixtures = [*MODULES, *map(import_key, MODULES), *(f"{m}.{c}" for m in MODULES for c in CASES)]
+    keys = (*map(import_key, MODULES), *map(warm_up_key, MODULES))
+    fixtures = [*MODULES, *keys, *(f"{m}.{c}" for m in MODULES for c in CASES)]
     return Timings(
         draw(st.dictionaries(st.sampled_from(ids), seconds)),
         draw(st.dictionaries(st.sampled_from(fixtures), st.floats(min_value=0, max_value=20), max_size=5)),

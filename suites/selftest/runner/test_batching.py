@@ -98,6 +98,20 @@ class BatchesTest(unittest.TestCase):
                 self.assertEqual([len(item.units) for item in found], [40])
         self.assertEqual(len(batches(units, known, 8, isolate=True)), 40)
 
+    def test_a_warm_up_makes_larger_batches(self) -> None:
+        """Each batch of a module would pay for it again."""
+        units, known = many(40, SHORTEST_S / 2)
+        self.assertEqual({len(item.units) for item in batches(units, known, 8)}, {2})
+        warm = replace(known, fixtures={"warm up m": 2.0, "warm up n": 9.0})
+        self.assertEqual([len(item.units) for item in batches(units, warm, 8)], [32, 8])
+
+    def test_of_what_nothing_is_known_stays_together(self) -> None:
+        """Its warm-up is unknown, too; one recorded test of the module is enough to cut."""
+        units, _ = many(40, 1.0)
+        self.assertEqual([len(item.units) for item in batches(units, Timings({"n.C.t": 1.0}), 8)], [40])
+        self.assertGreater(len(batches(units, Timings({units[0].id: 1.0}), 8)), 1)
+        self.assertEqual(len(batches(units, Timings(), 8, isolate=True)), 40)
+
     def test_what_shares_a_fixture_is_never_parted(self) -> None:
         """Such tests are one batch, in their order, whatever they take of the machine; others are cut."""
         shared, known = many(40, 1.0, shares="m")

@@ -121,9 +121,9 @@ class MergeTest(unittest.TestCase):
                 timings.of_record(TestRecord("m.T.test", Status.PASSED, duration_s=wrong))
 
     def test_pruned(self) -> None:
-        fixtures = {"import m": 1.0, "m.C": 2.0, "m": 3.0, "import n": 4.0, "m.D": 5.0}
+        fixtures = {"import m": 1.0, "m.C": 2.0, "m": 3.0, "import n": 4.0, "m.D": 5.0, "warm up m": 6.0}
         value = Timings({"m.C.a": 1.0, "m.D.a": 7.0}, fixtures)
-        want = Timings({"m.C.a": 1.0}, {"import m": 1.0, "m.C": 2.0, "m": 3.0})
+        want = Timings({"m.C.a": 1.0}, {"import m": 1.0, "m.C": 2.0, "m": 3.0, "warm up m": 6.0})
         self.assertEqual(timings.pruned(value, ["m.C.a", "m.C.new"]), want)
 
 

@@ -12,10 +12,11 @@ from harness.runner.messages import Item
 from harness.runner.plan import Attempt
 from harness.runner.timings import BLIND_S, Timings
 from harness.runner.unit import of_id
-from harness.runner.work_sharing import LOOK_S, Pace, WorkSharing, number_to_take
+from harness.runner.work_sharing import LOOK_S, WARM_UP_S, Pace, WorkSharing, number_to_take
 from suites.selftest.runner.runs import RunnerCase
 
 A, B, C = (of_id(f"m.T.{name}", "m", fixtures=("m.T",)) for name in "abc")
+OTHER = of_id("m.U.a", "m")
 
 
 class DecisionTest(unittest.TestCase):
@@ -27,6 +28,8 @@ class DecisionTest(unittest.TestCase):
             (1.5, [1.5] * 7, 0.0, 4),
             (1.5, [1.5] * 7, 3.0, 3),
             (1.5, [1.5] * 7, 30.0, 0),
+            (0.0, [0.5] * 24, 3.0, 9),
+            (0.0, [0.5] * 18, 3.0, 0),  # would win less than the 3.1 s that it costs
             (0.0, [0.05] * 7, 0.0, 0),
             (9.0, [1.0], 0.0, 1),
             (0.0, [1.0], 0.0, 0),
@@ -41,9 +44,39 @@ class DecisionTest(unittest.TestCase):
         self.assertEqual(pace.left_s(A, 0.0, [B]), [BLIND_S, BLIND_S])
         self.assertEqual(pace.left_s(A, 2.0, [C]), [1.0, 2.0])
         self.assertIsNone(pace.fixtures_s(A))
-        pace.add(TestRecord(A.id, Status.PASSED, 3.0, extra={"fixtures_s": {"m.T": 0.5}}))
+        pace.add(A, TestRecord(A.id, Status.PASSED, 3.0, extra={"fixtures_s": {"m.T": 0.5}}))
         self.assertEqual((pace.seconds(C), pace.fixtures_s(C)), (3.0, 0.5))
+        self.assertEqual(pace.seconds(OTHER), 3.0)  # of another class of the module
         self.assertEqual(Pace(Timings({"m.T.b": 4.0}), [B.id]).seconds(B, at_least=9.0), 4.0)
+
+    def test_warm_up(self) -> None:
+        """A warm-up and a skip tell nothing of other tests' times; another worker pays the warm-up again."""
+        pace = Pace(Timings(), [])
+        pace.add(A, TestRecord(A.id, Status.SKIPPED, 0.0))
+        self.assertEqual((pace.seconds(C), pace.fixtures_s(OTHER)), (BLIND_S, 0.0))
+        pace.add(A, TestRecord(A.id, Status.PASSED, 9.0, extra={"fixtures_s": {"warm up m": 9.0}}))
+        self.assertEqual((pace.seconds(C), pace.fixtures_s(OTHER)), (BLIND_S, 9.0))
+        pace.add(B, TestRecord(B.id, Status.PASSED, 0.5))
+        pace.add(B, TestRecord(B.id, Status.PASSED, 1.5))
+        self.assertEqual(pace.seconds(C), 1.0)
+
+    def test_tells(self) -> None:
+        """A test of unknown time tells nothing while it may be the first of its kind, for some seconds."""
+        new, seen = Pace(Timings(), []), Pace(Timings(), [])
+        seen.add(A, TestRecord(A.id, Status.PASSED, 1.0))
+        recorded = Pace(Timings({C.id: 0.1}), [C.id])
+        for pace, taken_s, told in (
+            (new, 0.0, False),
+            (new, WARM_UP_S - 0.1, False),
+            (new, WARM_UP_S, True),
+            (seen, 0.9, True),
+            (seen, 1.1, False),
+            (seen, WARM_UP_S, True),
+            (recorded, 0.0, True),
+            (recorded, 2.0, True),
+        ):
+            with self.subTest(taken_s=taken_s, told=told):
+                self.assertEqual(pace.tells(C, taken_s), told)
 
 
 class WorkSharingTest(unittest.TestCase):
@@ -75,6 +108,17 @@ class WorkSharingTest(unittest.TestCase):
         self.assertEqual(self.sharing.next_look_s, 1.0 + LOOK_S)
         self.assertEqual(self.looked(1.0 + LOOK_S / 2), [])
         self.assertEqual(self.looked(1.0 + LOOK_S), [["its items"]])
+
+    def test_nothing_known(self) -> None:
+        """Nothing is taken while nothing is known, neither before nor in the worker's first test."""
+        self.sharing = WorkSharing({unit.id: unit for unit in (A, B, C)}, Timings(fixtures={"m.T": 0.0}))
+        self.looked(1.0)
+        self.worker.current = None
+        self.looked(2.0)
+        self.assertEqual(self.worker.take_back.mock_calls, [mock.call(0)] * 2)
+        self.worker.current = Item(0, "m", Attempt(A.id))
+        self.looked(WARM_UP_S)
+        self.worker.take_back.assert_called_with(1)
 
 
 class RunTest(RunnerCase):
