@@ -29,7 +29,8 @@ def told_by(program: str, names: Mapping[str, Any]) -> list[str]:
     A warning that blames a line elsewhere than in the program says in which file. An attribute that a
     ``SimpleNamespace`` of the program lacks is an error of the program, and is raised.
 
-    ``patched`` puts another value in the place of an attribute, until the program ends.
+    ``patched`` puts another value in the place of an attribute, and ``entered`` enters a context, until the
+    program ends.
     """
     told: list[str] = []
 
@@ -47,8 +48,9 @@ def told_by(program: str, names: Mapping[str, Any]) -> list[str]:
         def patched(holder: Any, name: str, *value: Any) -> Any:
             return around.enter_context(mock.patch.object(holder, name, *value))
 
+        given = {"tell": tell, "noted": noted, "asked": asked, "patched": patched}
         try:
-            exec(program, {**names, "tell": tell, "noted": noted, "asked": asked, "patched": patched})
+            exec(program, {**names, **given, "entered": around.enter_context})
         except REFUSALS as error:
             if isinstance(getattr(error, "obj", None), SimpleNamespace):
                 raise  # what the program's own object lacks is no refusal of torch's

@@ -81,8 +81,13 @@ def _tensor(value: torch.Tensor) -> str:
     """A tensor's kind and numbers, and its gradient's."""
     grad = value.grad if value.is_leaf else None
     plain = value._local_tensor if isinstance(value, DTensor) else value
+    if plain.is_meta:
+        return f"{value.dtype} {tuple(value.shape)} on meta"
     freed = plain.untyped_storage().size() == 0 < plain.numel()
-    words = f"freed {tuple(value.shape)}" if freed else words_of(value.detach())
+    inference = value.is_inference()
+    words = f"freed {tuple(value.shape)}" if freed else words_of(value if inference else value.detach())
+    if not inference and value._version:
+        words += f", version {value._version}"
     wants = " *" if value.requires_grad else ""
     return f"{words}{wants}" if grad is None else f"{words}{wants} with {shown(grad)}"
 

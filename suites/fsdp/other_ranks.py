@@ -27,19 +27,22 @@ def others(schedule: Schedule) -> Iterator[None]:
         own = ranks.index(dist.get_rank())
         return [place - own for place in range(len(ranks))]
 
+    def started(work: Any) -> Any:
+        return None if work is None else Started(work, schedule)
+
     def all_gather(parts: Any, tensor: Any, group: Any = None, async_op: bool = False) -> Any:
         later, own = places(group), tensor.clone()
         work = real["all_gather"](parts, tensor, group=group, async_op=async_op)
         for part, more in zip(parts, later, strict=True):
             part.copy_(own + more)
-        return work
+        return started(work)
 
     def all_gather_single(output: Any, input: Any, group: Any = None, async_op: bool = False) -> Any:
         later, own = places(group), input.flatten().clone()
         work = real["all_gather_single"](output, input, group=group, async_op=async_op)
         for part, more in zip(output.view(len(later), -1), later, strict=True):
             part.copy_(own + more)
-        return work
+        return started(work)
 
     def reduce_scatter_single(
         output: Any, input: Any, op: Any = dist.ReduceOp.SUM, group: Any = None, async_op: bool = False
@@ -48,7 +51,7 @@ def others(schedule: Schedule) -> Iterator[None]:
         own = input.view(len(later), *output.shape)[later.index(0)]
         work = real["reduce_scatter_single"](output, input, op=op, group=group, async_op=async_op)
         output.copy_(_reduced(own, later, op))
-        return work
+        return started(work)
 
     def all_reduce(
         tensor: Any, op: Any = dist.ReduceOp.SUM, group: Any = None, async_op: bool = False
@@ -56,11 +59,23 @@ def others(schedule: Schedule) -> Iterator[None]:
         later, own = places(group, op), tensor.clone()
         work = real["all_reduce"](tensor, op=op, group=group, async_op=async_op)
         tensor.copy_(_reduced(own, later, op))
-        return work
+        return started(work)
 
     given = (all_gather, all_gather_single, reduce_scatter_single, all_reduce)
     with mock.patch.multiple(dist, **{each.__name__: each for each in given}):
         yield
+
+
+class Started(dist.Work):
+    """Work that writes down when it is waited for."""
+
+    def __init__(self, work: dist.Work, schedule: Schedule) -> None:
+        super().__init__()
+        self._work, self._schedule = work, schedule
+
+    def wait(self, *args: Any) -> bool:
+        self._schedule.note("waited for")
+        return bool(self._work.wait(*args))
 
 
 _COLLECTIVES = ("all_gather", "all_gather_single", "reduce_scatter_single", "all_reduce")
