@@ -21,10 +21,17 @@ from torch.distributed.fsdp import (
     ShardingStrategy,
     _common_utils,
     _debug_utils,
+    _exec_order_utils,
     _flat_param,
+    _fsdp_extensions,
     _init_utils,
+    _limiter_utils,
     _optim_utils,
     _runtime_utils,
+    _shard_utils,
+    _state_dict_utils,
+    _unshard_param_utils,
+    _wrap_utils,
     fully_sharded_data_parallel,
     wrap,
 )
@@ -218,6 +225,11 @@ NAMES = {
         each.__name__.rpartition(".")[2]: each
         for each in (_common_utils, _debug_utils, _flat_param, _init_utils, _optim_utils)
     },
+    **{
+        each.__name__.rpartition(".")[2]: each
+        for each in (_exec_order_utils, _fsdp_extensions, _limiter_utils, _shard_utils, _state_dict_utils)
+    },
+    **{each.__name__.rpartition(".")[2]: each for each in (_unshard_param_utils, _wrap_utils)},
     **{each.__name__.rpartition(".")[2]: each for each in (_runtime_utils, wrap, nn, torch)},
     **{
         each.__name__: each

@@ -227,7 +227,7 @@ NAMES = {
 
 
 def answers() -> Callable[[str], list[str]]:
-    """A function that says what a program tells: of steps, what is not as in so many usual ones, if shorter."""
+    """A function that says what a program tells; of steps what is not as in usual ones, if that is less."""
     usual: dict[str, list[str]] = {}
 
     def answer(program: str) -> list[str]:
