@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import importlib
+import itertools
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -23,14 +25,25 @@ from torch.distributed.fsdp._fully_shard import (
     _fsdp_state,
     _fully_shard,
 )
-from torch.distributed.tensor import DTensor, _api, _dispatch, _ops, _random, _sharding_prop, _shards_wrapper
+from torch.distributed.tensor import (
+    DTensor,
+    _api,
+    _dispatch,
+    _op_schema,
+    _ops,
+    _random,
+    _sharding_prop,
+    _shards_wrapper,
+)
+from torch.distributed.tensor._dtensor_spec import DTensorSpec
 from torch.distributed.tensor._ops import _tensor_ops, single_dim_strategy
 from torch.distributed.tensor.parallel import loss, style
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-from suites.spmd import dtensor_expressions
+from suites.spmd import dtensor_expressions, layouts
 from suites.spmd.dtensor_expressions import placements
 from suites.told_programs import called, numbers
+from suites.values_as_text import text
 
 
 def sharded(mesh: Any, words: str, *shape: int, wants: bool = False) -> DTensor:
@@ -64,6 +77,37 @@ def into(operator: Any) -> Any:
     i = DTensor.from_local(torch.zeros(3, 4, dtype=torch.int64), mesh, placements("R"), run_check=False)
     found = operator(x, v, w, i)
     return [each is v or each is w or each is i for each in (found if isinstance(found, tuple) else [found])]
+
+
+def chosen(
+    operator: Any, given: Callable[..., Any], ways: str, *shapes: Sequence[int], **named: Any
+) -> list[str]:
+    """What is chosen for an operator, by the ways in which its tensors lie: what it gives, and of what.
+
+    ``given`` makes the arguments of tensors of these shapes. Ways that have the same answer share a line.
+    """
+    answers: dict[str, list[str]] = {}
+    for several in itertools.product(ways.split(", "), repeat=len(shapes)):
+        mesh = dtensor_expressions.grid() if " " in several[0] else dtensor_expressions.line()
+        tensors = [
+            dtensor_expressions.spec(mesh, words, *shape)
+            for words, shape in zip(several, shapes, strict=True)
+        ]
+        schema = _op_schema.OpSchema(operator, tuple(given(*tensors)), named)
+        answer = called(DTensor._op_dispatcher.sharding_propagator.propagate_op_sharding_non_cached, schema)
+        if not isinstance(answer, str):
+            moved = answer.redistribute_schema
+            args = "" if moved is None else f" of {text(_briefly(moved.args_schema))}"
+            answer = f"{text(_briefly(answer.output_spec))}{args}"
+        answers.setdefault(answer.splitlines()[0], []).append(" with ".join(several))
+    return [f"{'; '.join(of)}: {answer}" for answer, of in answers.items()]
+
+
+def _briefly(of: Any) -> Any:
+    """Specs by their placements and sizes; what has more for the same is left out."""
+    if isinstance(of, DTensorSpec):
+        return f"{layouts.words(of.placements)}{list(of.shape) if of.tensor_meta else ''}"
+    return [_briefly(each) for each in of] if isinstance(of, list | tuple) else of
 
 
 def dims(shard: Any = None, replicate: Any = None) -> Any:
@@ -112,7 +156,7 @@ NAMES = {
     **{each.__name__: each for each in (CPUOffloadPolicy, MixedPrecisionPolicy)},
     "autogen": getattr(_ops, "autogen", None),  # since torch 2.13
     "functional": _functional_collectives,
-    **{each.__name__: each for each in (settings, changes)},
+    **{each.__name__: each for each in (settings, changes, chosen)},
     "copy": copy,
     # A function of the same name hides the module.
     "resharding": importlib.import_module("torch.distributed.tensor.parallel.input_reshard"),

@@ -23,7 +23,7 @@ from suites.told_programs import told_by
 
 ACCEPTED = Path(__file__).with_name("sharded_calls.txt")
 #: Tests that the programs are spread over.
-PARTS = 2
+PARTS = 4
 
 
 @unittest.skipUnless(torch_at_least("2.13"), "the methods are those of torch 2.13")
