@@ -189,6 +189,29 @@ EQUIVALENT: dict[str, str] = {
     "torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py FSDPParamGroup._init_mp_dtypes: 0 => 1": (
         "one parameter has one type"
     ),
+    "torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py FSDPParamGroup._init_mp_dtypes: "
+    "self.fsdp_params => reversed(list(self.fsdp_params))": (
+        "each parameter learns its own types, in whatever order"
+    ),
+    "torch/distributed/fsdp/_state_dict_utils.py _full_pre_state_dict_hook: "
+    "getattr(fsdp_state, '_device_mesh', False) => False": ("what it then asks the mesh for is not used"),
+    "torch/distributed/fsdp/_fully_shard/_fsdp_init.py _get_mesh_info_from_named_dims._get_submesh: "
+    "len(names) == 1 => False": "one dimension that is flattened under its own name is itself",
+    "torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py FSDPParamGroup.post_backward: "
+    "self.device.type != 'cpu' => False": (
+        "what is all-reduced comes with its event, or neither is there, on every device"
+    ),
+    "torch/distributed/fsdp/_flat_param.py FlatParameter._init_metadata: "
+    "shared_params is None or len(shared_params) != len(shared_param_infos) => "
+    "len(shared_params) != len(shared_param_infos)": (
+        "parameters without shared ones have been refused by then"
+    ),
+    "torch/distributed/fsdp/_state_dict_utils.py _common_unshard_post_state_dict_hook: "
+    "_exit_unshard_params_ctx(module, fsdp_state) => _exit_unshard_params_ctx(fsdp_state, module)": (
+        "an FSDP1 module is its own state"
+    ),
+    "torch/distributed/fsdp/_flat_param.py FlatParamHandle._init_flat_param_and_metadata: "
+    "self.rank == 0 => True": "it decides on which ranks a log is told",
     "torch/distributed/fsdp/_optim_utils.py _flatten_optim_state: "
     "num_unflat_params <= 0 => num_unflat_params < 0": ("a flat parameter is made of at least one"),
     "torch/_functorch/_aot_autograd/utils.py is_with_effects: "

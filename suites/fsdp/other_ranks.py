@@ -41,7 +41,7 @@ def others(schedule: Schedule) -> Iterator[None]:
         later, own = places(group), input.flatten().clone()
         work = real["all_gather_single"](output, input, group=group, async_op=async_op)
         for part, more in zip(output.view(len(later), -1), later, strict=True):
-            part.copy_(own + more)
+            part.copy_(own if own.dtype is torch.uint8 else own + more)  # bytes are those of other types
         return started(work)
 
     def reduce_scatter_single(

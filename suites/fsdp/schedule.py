@@ -101,6 +101,9 @@ class Stream:
     def wait_event(self, event: Event) -> None:
         event.wait(self)
 
+    def synchronize(self) -> None:
+        self.schedule.note("host < ", self)
+
 
 class Event:
     """An event: what a stream has done by then."""

@@ -14,12 +14,13 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.distributed import fsdp
+from torch.distributed import fsdp, optim
 from torch.distributed._composable import replicate_with_fsdp
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import FSDPModule, _fully_shard, fully_shard
 from torch.distributed.fsdp import FullyShardedDataParallel as FSDP
-from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
+from torch.distributed.tensor import DTensor, Placement, Replicate, Shard
+from torch.distributed.tensor.debug import _clear_sharding_prop_cache
 from torch.utils.checkpoint import checkpoint
 
 from suites.fsdp.kept_fields import Fields, shown
@@ -87,6 +88,21 @@ def four() -> DeviceMesh:
 
 def square() -> DeviceMesh:
     return DeviceMesh("cpu", [[1, 4], [7, 9]], mesh_dim_names=("r", "s"))
+
+
+def distributed(model: nn.Module, mesh: DeviceMesh, *places: Placement) -> nn.Module:
+    """The model, of whose parameters this rank, which is the last of the mesh, has these parts."""
+    _clear_sharding_prop_cache()  # else a parameter is on the equal mesh of an earlier program
+    for module in model.modules():
+        for name, of in list(module.named_parameters(recurse=False)):
+            part = of.detach()
+            for place, parts in zip(places, mesh.shape, strict=True):
+                if isinstance(place, Shard):
+                    part = part.chunk(parts, place.dim % of.ndim)[-1]
+            whole = {"shape": of.shape, "stride": of.stride()}
+            made = DTensor.from_local(part.contiguous(), mesh, places, run_check=False, **whole)
+            setattr(module, name, nn.Parameter(made))
+    return model
 
 
 def sharded(
@@ -213,11 +229,12 @@ def run(
 NAMES = {
     **{each.__name__: each for each in (Block, Model, pair, four, square, sharded, wrapped, run)},
     **{each.__name__: each for each in (called, numbers, checkpoint, DeviceMesh, DTensor, Replicate, Shard)},
-    **{each.__name__: each for each in (distribute_tensor, shown, FSDP, FSDPModule, fully_shard)},
+    **{each.__name__: each for each in (distributed, shown, FSDP, FSDPModule, fully_shard)},
     **{name: getattr(fsdp, name) for name in fsdp.__all__},
     "FSDP": FSDP,
     "fsdp": fsdp,
     "inner": _fully_shard,
+    "optim": optim,
     "replicate": replicate_with_fsdp.replicate,
     "thing": SimpleNamespace,
     "torch": torch,
