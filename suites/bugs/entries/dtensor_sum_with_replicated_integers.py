@@ -14,12 +14,14 @@ upstream: none found; pytorch/pytorch#110898 brought the division, pytorch/pytor
 who: Whoever counts tokens that are sharded, and adds a number that each rank has.
 seen: ^dtensor: silently wrong: dtype of v# differs: torch\.float#, but torch\.(int#|bool) in plain \|
     .*((sum|count_nonzero|any|dot|bmm|linear|addmm)\(| @ ).*; (.*; )?[^;]*([+-] \{|cat\(|stack\(|linear\()
+seen: ^dtensor: silently wrong: dtype of v# differs: torch\.float#, but torch\.int# in plain \|
+    .*linear\(\{0\}, \{1\}, \{2\}\)
 seen: ^dtensor: silently wrong: value of v# differs[^|]*Partial\(sum\)[^|]*\|
     .*((sum|count_nonzero|dot|bmm|linear|addmm)\(| @ ).*copy_\(\{
 seen: ^dtensor: refused: RuntimeError: result type Float can't be cast to the desired output type (Long|Bool)
     [^|]*\| .*add_\(\{
 seen: ^dtensor: refused: RuntimeError: (self|mat#) and mat# must have the same dtype, but got Float and
-    Long[^|]*\| .*addmm\(
+    Long[^|]*\| .*(addmm\(|linear\(\{0\}, \{1\}, \{2\}\))
 """
 
 import tempfile
