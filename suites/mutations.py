@@ -212,6 +212,25 @@ EQUIVALENT: dict[str, str] = {
     ),
     "torch/distributed/fsdp/_flat_param.py FlatParamHandle._init_flat_param_and_metadata: "
     "self.rank == 0 => True": "it decides on which ranks a log is told",
+    "torch/distributed/fsdp/_flat_param.py FlatParamHandle._init_flat_param_and_metadata: "
+    "self.rank == 0 and aligned_numel > 0 and (total_numel != total_numel_without_padding) => "
+    "aligned_numel > 0 and total_numel != total_numel_without_padding": (
+        "it decides on which ranks a log is told"
+    ),
+    "torch/distributed/fsdp/_state_dict_utils.py _local_post_state_dict_hook: "
+    "_module_handle(fsdp_state, module) => _module_handle(module, fsdp_state)": (
+        "an FSDP1 module is its own state"
+    ),
+    "torch/distributed/fsdp/_shard_utils.py _create_chunk_sharded_tensor: "
+    "len(chunk_sizes) != len(chunk_offsets) or len(chunk_sizes) != len(placements) => "
+    "len(chunk_sizes) != len(placements)": "offsets and placements are made one for each chunk",
+    "torch/distributed/fsdp/_shard_utils.py _create_chunk_sharded_tensor: "
+    "len(chunk_sizes) != len(chunk_offsets) or len(chunk_sizes) != len(placements) => "
+    "len(chunk_sizes) != len(chunk_offsets)": "offsets and placements are made one for each chunk",
+    "torch/distributed/fsdp/_shard_utils.py _create_chunk_sharded_tensor: "
+    "len(chunk_sizes) != len(chunk_offsets) or len(chunk_sizes) != len(placements) => False": (
+        "offsets and placements are made one for each chunk"
+    ),
     "torch/distributed/fsdp/_optim_utils.py _flatten_optim_state: "
     "num_unflat_params <= 0 => num_unflat_params < 0": ("a flat parameter is made of at least one"),
     "torch/_functorch/_aot_autograd/utils.py is_with_effects: "

@@ -169,9 +169,10 @@ def _of_fsdp2(model: nn.Module) -> dict[str, Any]:
     """All objects that FSDP2 has of a model, by name."""
     found: dict[str, Any] = {}
     states: dict[Any, str] = {}
-    for name, module in model.named_modules():
+    names = {module: name or "root" for name, module in model.named_modules()}
+    for module, name in names.items():
         if isinstance(module, FSDPModule):
-            states.setdefault(module._get_fsdp_state(), name or "root")
+            states.setdefault(module._get_fsdp_state(), name)
     for state, name in states.items():
         found[name] = state
         found.setdefault("context", state._state_ctx)
@@ -179,7 +180,7 @@ def _of_fsdp2(model: nn.Module) -> dict[str, Any]:
         for number, group in enumerate(state._fsdp_param_groups):
             found[f"{name}, group {number}"] = group
             for param in group.fsdp_params:
-                found[f"{name}.{param._module_info.param_name}"] = param
+                found[f"{names[param._module_info.module]}.{param._module_info.param_name}"] = param
     return found
 
 
