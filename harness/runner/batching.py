@@ -22,8 +22,9 @@ PARTS_PER_SLOT = 8
 # Seconds that the runner itself needs for a test. Without them, any number of tests with a recorded time of
 # 0 s would be one batch.
 LEAST_S = 0.001
-# Seconds. A shorter batch would spend most of its time on its worker: fork, connect, report.
-SHORTEST_S = 0.5
+# Seconds. A shorter batch would spend much of its time on its worker: fork, connect, a session of pytest.
+# Where it is too long, idle slots take tests back.
+SHORTEST_S = 2.0
 # Seconds. Where a worker crashes, the rest of a long batch has to warm up another worker.
 LONGEST_S = 30.0
 # Tests of a batch at most: a claim pipe of so many bytes is within every system's limit (pipe(7): 1 MiB).
@@ -54,7 +55,7 @@ def batches(
 
     Units keep their order within a module. A batch holds units of one module with one demand and the same
     variables, and of one class where that class has a fixture. It lasts no longer than an eighth of
-    ``1/slots`` of the whole (between 0.5 and 30 s), unless one unit does or its fixtures cost more than a
+    ``1/slots`` of the whole (between 2 and 30 s), unless one unit does or its fixtures cost more than a
     quarter of that; a module's warm-up counts as one. Units of which nothing is recorded, or with a fixture
     of unknown cost, are not cut: each batch would pay for what they do first, and idle slots take tests back
     once that has been seen (``work_sharing``). Units that share a fixture

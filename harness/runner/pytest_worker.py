@@ -23,7 +23,7 @@ from harness.runner.messages import Began, Ended, Fork, Item
 from harness.runner.pytest_reports import add_report, keep_error, note_case
 from harness.runner.pytest_session import QuietPlugin, rank_case, run_session, test_id
 from harness.runner.unittest_result import RunningTest, Trouble, details_of, headline
-from harness.runner.warm_up import WarmUp
+from harness.runner.warm_up import WarmUps
 from harness.runner.worker import WorkerChannel, post_mortem
 from harness.system import originals, posix
 from harness.system.python_warnings import TOLD, line_of, with_warning
@@ -35,8 +35,9 @@ def run_by_pytest(order: Fork, file: str, reporter: WorkerChannel) -> None:
     A session that a test ends, by Ctrl-C or ``pytest.exit``, is followed by another for the rest.
     """
     left = list(order.items) if reporter.claim() else []
+    warm_ups = WarmUps(order.items[0].module)
     while left:
-        plugin = BatchPlugin(order, left, reporter)
+        plugin = BatchPlugin(order, left, reporter, warm_ups)
         run_session(file, plugin)
         if plugin.stopped:
             return
@@ -50,10 +51,10 @@ class BatchPlugin(QuietPlugin):
     ``stopped`` is True where a failure has ended the batch, and ``ran`` where pytest has come to the tests.
     """
 
-    def __init__(self, order: Fork, left: list[Item], reporter: WorkerChannel) -> None:
+    def __init__(self, order: Fork, left: list[Item], reporter: WorkerChannel, warm_ups: WarmUps) -> None:
         self._order, self._left, self._reporter = order, left, reporter
         self._running = RunningTest("")
-        self._warm_up = WarmUp()
+        self._warm_ups = warm_ups
         self._log_suffix = ""
         self._session: pytest.Session | None = None
         self._errors: list[str] = []
@@ -138,14 +139,13 @@ class BatchPlugin(QuietPlugin):
         self._log_suffix = item.attempt.suffix
         cells.begin_test(item.id)
         self._reporter.send(Began(item.seq, running.started_s))
-        self._warm_up = WarmUp()
+        self._warm_ups.begin()
         running.started_at, running.started_s = time(), monotonic()
 
     def _end(self, item: Item) -> None:
         self._running.duration_s = monotonic() - self._running.started_s
-        self._running.fixtures |= self._warm_up.seconds(item.module, self._running.duration_s)
         posix.flush_streams()
-        record = self._running.record(keeps_calls=self._order.keeps_calls)
+        record = self._warm_ups.noted(self._running.record(keeps_calls=self._order.keeps_calls))
         self._reporter.send(Ended(item.seq, to_json(record)))
         self.stopped = self._order.stop_at_failure and not record.ok
 

@@ -17,7 +17,7 @@ from harness.runner.messages import Item
 from harness.runner.queue import Queue
 from harness.runner.timings import BLIND_S, Timings
 from harness.runner.unit import Unit
-from harness.runner.warm_up import is_warm_up, warm_up_key
+from harness.runner.warm_up import may_warm_up, warm_up_key
 from harness.runner.worker_state import Worker
 from harness.runner.workers import Workers
 
@@ -25,9 +25,9 @@ from harness.runner.workers import Workers
 GAIN_S = 0.2
 # Seconds that another worker takes to begin.
 START_S = 0.1
-# Seconds for which a test of unknown time may be warming its worker up, as by imports and a first compile.
-# How long it has taken then tells nothing about the tests after it.
-WARM_UP_S = 3.0
+# Seconds for which a test of unknown time may be warming its worker up, as by a first compile, which takes
+# three where the machine is idle. How long it has taken then tells nothing about the tests after it.
+WARM_UP_S = 10.0
 # Seconds between two looks while a slot is idle and a worker has tests that it has not begun.
 LOOK_S = 0.2
 # A test that is over its time is expected to need this part of what it has taken so far.
@@ -58,14 +58,20 @@ class Pace:
     def __init__(self, timings: Timings, ids: Iterable[str]) -> None:
         self._recorded = timings.recorded(ids)
         self._fixtures = dict(timings.fixtures)
+        self._suspects: set[str] = set()  # modules whose last test may have warmed the worker up
         self._seen: dict[str, Mean] = defaultdict(Mean)  # by class and module, of tests without recorded time
 
     def add(self, unit: Unit, record: TestRecord) -> None:
         """Notes how long a test and its fixtures took."""
         seconds: Mapping[str, float] = record.extra.get("fixtures_s", {})
         self._fixtures.update(seconds)
-        warm_up = any(map(is_warm_up, seconds))
-        if unit.id not in self._recorded and record.status is not Status.SKIPPED and not warm_up:
+        if record.status is Status.SKIPPED:
+            return
+        if may_warm_up(record):
+            self._suspects.add(unit.module)
+            return
+        self._suspects.discard(unit.module)
+        if unit.id not in self._recorded:
             for name in (unit.class_id, unit.module):
                 self._seen[name].add(record.duration_s)
 
@@ -86,12 +92,13 @@ class Pace:
     def tells(self, unit: Unit, taken_s: float) -> bool:
         """Whether the times of tests like this one, which has run for so long, can be estimated.
 
-        Not while nothing is known of its module, nor while it takes longer than others did: it may be what
-        warms the worker up.
+        Not while no test of its module, or only one that may have warmed the worker up, has ended, nor while
+        it takes longer than others did.
         """
         if unit.id in self._recorded or taken_s >= WARM_UP_S:
             return True
-        return unit.module in self._seen and taken_s <= self.seconds(unit)
+        told = unit.module in self._seen and unit.module not in self._suspects
+        return told and taken_s <= self.seconds(unit)
 
     def left_s(self, current: Unit | None, taken_s: float, left: Sequence[Unit]) -> list[float]:
         """What a worker's running test still needs, then what each test that it has not begun should take.
@@ -145,16 +152,16 @@ class WorkSharing:
         if not self.pace.tells(current or units[0], taken_s):
             return 0
         running_s, *left = self.pace.left_s(current, taken_s, units)
-        return number_to_take(running_s, left, fixtures_s)
+        return number_to_take(running_s, left, START_S + fixtures_s)
 
 
-def number_to_take(running_s: float, left: Sequence[float], fixtures_s: float) -> int:
+def number_to_take(running_s: float, left: Sequence[float], again_s: float) -> int:
     """How many tests, from the end of ``left``, another worker should take; 0 where splitting does not pay.
 
-    ``running_s`` is what the running test still needs. The other worker sets the fixtures up again, which may
-    not take longer than what is won.
+    ``running_s`` is what the running test still needs, ``again_s`` what the other worker spends on what this
+    one has done already, as on fixtures. That may not be more than what is won.
     """
-    whole, again_s = running_s + sum(left), START_S + fixtures_s
+    whole = running_s + sum(left)
     best, best_s, theirs, ours = 0, whole - max(GAIN_S, again_s), again_s, whole
     for number, seconds in enumerate(reversed(left), 1):
         theirs, ours = theirs + seconds, ours - seconds

@@ -36,7 +36,7 @@ from harness.runner.unittest_result import (
     details_of,
     headline,
 )
-from harness.runner.warm_up import WarmUp
+from harness.runner.warm_up import WarmUps
 from harness.system import closing, intra_op_threads, originals, posix
 from harness.system.python_warnings import collected
 from harness.tracebacks import show_users_frames
@@ -151,6 +151,7 @@ class BatchRunner:
         self._tests = dict(tests)
         self._reporter = reporter
         self._suite = FixtureSuite()
+        self._warm_ups = WarmUps(order.items[0].module)
         self._result = RecordingResult(self._post_mortem if order.post_mortem else None)
         self._open: tuple[Item, RunningTest] | None = None
         self._fixture_trouble: tuple[list[Trouble], list[str]] = ([], [])
@@ -210,14 +211,13 @@ class BatchRunner:
         with self._contained():
             if not self._enter(item, test, running):
                 return
-            warm_up = WarmUp()
+            self._warm_ups.begin()
             running.started_at, running.started_s = time(), monotonic()
             try:
                 with recorder.during(item.id):
                     test(self._result)
             finally:
                 running.duration_s = monotonic() - running.started_s
-                running.fixtures |= warm_up.seconds(item.module, running.duration_s)
 
     def _enter(self, item: Item, test: unittest.TestCase, running: RunningTest) -> bool:
         """Sets up a test's fixtures; returns False where one failed or skipped, for this or an earlier test.
@@ -266,7 +266,8 @@ class BatchRunner:
         item, running = self._open
         self._open = None
         posix.flush_streams()
-        self._reporter.send(Ended(item.seq, to_json(running.record(keeps_calls=self._order.keeps_calls))))
+        record = self._warm_ups.noted(running.record(keeps_calls=self._order.keeps_calls))
+        self._reporter.send(Ended(item.seq, to_json(record)))
 
     def _post_mortem(self, err: ExcInfo) -> None:
         post_mortem(self._reporter, err)

@@ -9,7 +9,8 @@ Each file runs unedited by ``python -m pytest`` on upstream's ranks, by ``pytest
 (passed, skipped, not passed; an expected failure is passed). Times are wall seconds of whole commands, with
 the start of Python and all imports: medians, and how many times as fast as pytest alone; "CPU" are processor
 seconds of all processes, three numbers for the three ways. "import" are the seconds and processor seconds of
-a process that imports the file and does nothing else, which every way has to do once. The files of a list
+a process that imports the file and does nothing else, which every way has to do once; as in the ways of the
+drop-in, and not in pytest alone, no garbage is collected meanwhile. The files of a list
 are fetched by git into the directory of --checkouts; a repository that is there, as OWNER+NAME, is used.
 
 Exit codes: 0 no verdict differs without a reason in the list, 1 one does, 2 wrong arguments or a repository

@@ -23,15 +23,18 @@ from tools.bench.third_party_list import ThirdPartyFile
 ROOT = Path(__file__).resolve().parents[2]
 UPSTREAM, PLUGIN, RUNNER = WAYS = ("pytest", "pytest --drop-in", "run_tests.py --drop-in")
 NOT_ENDED = "not ended"
-# Imports a file under the name that pytest gives it, from the first directory above that is no package.
+# Imports a file under the name that pytest gives it, from the first directory above that is no package. No
+# garbage is collected, neither meanwhile nor at the end, as it is not by the ways of the drop-in.
 _IMPORT = """
-import importlib, pathlib, sys
+import gc, importlib, pathlib, sys
+gc.disable()
 file = pathlib.Path(sys.argv[1]).resolve()
 names, directory = [file.stem], file.parent
 while (directory / "__init__.py").is_file():
     names, directory = [directory.name, *names], directory.parent
 sys.path.insert(0, str(directory))
 importlib.import_module(".".join(names))
+gc.freeze()
 """
 
 
@@ -104,7 +107,7 @@ def play(way: str, file: ThirdPartyFile, deadline_s: float) -> Played:
 
 
 def import_alone(file: ThirdPartyFile, deadline_s: float) -> Played | None:
-    """How long a process takes that imports a file and ends.
+    """How long a process takes that imports a file and ends, without collecting garbage.
 
     None where that takes longer than the deadline or fails, as it does in a file that calls ``pytest.skip``.
     """

@@ -64,7 +64,7 @@ MODULE = """
 # What depends on when, where and by which worker a test ran, by its name in a record or in a page.
 _TIMES = {
     *("duration_s", "started_at", "started_s", "worker", "seconds", "at", "pid", "memory", "jobs"),
-    *("peak_memory", "fixtures_s", "command", "argv", "total"),
+    *("peak_memory", "fixtures_s", "may_warm_up", "command", "argv", "total"),
 }
 
 

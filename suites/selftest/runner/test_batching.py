@@ -84,10 +84,10 @@ class BatchesTest(unittest.TestCase):
     def test_a_dear_fixture_makes_larger_batches_and_counts(self) -> None:
         units, known = many(40, SHORTEST_S / 2, fixtures=("m.C",))
         cheap = batches(units, replace(known, fixtures={"m.C": 0.0}), 8)
-        dear = batches(units, replace(known, fixtures={"m.C": 2.0}), 8)
+        dear = batches(units, replace(known, fixtures={"m.C": 4 * SHORTEST_S}), 8)
         self.assertEqual({len(item.units) for item in cheap}, {2})
         self.assertEqual([len(item.units) for item in dear], [32, 8])
-        self.assertAlmostEqual(dear[0].expected_s, 2.0 + 32 * SHORTEST_S / 2)
+        self.assertAlmostEqual(dear[0].expected_s, 20 * SHORTEST_S)
 
     def test_a_fixture_of_unknown_cost_keeps_its_tests_together(self) -> None:
         """Of a module as of a class; it can be isolated all the same."""
@@ -102,7 +102,7 @@ class BatchesTest(unittest.TestCase):
         """Each batch of a module would pay for it again."""
         units, known = many(40, SHORTEST_S / 2)
         self.assertEqual({len(item.units) for item in batches(units, known, 8)}, {2})
-        warm = replace(known, fixtures={"warm up m": 2.0, "warm up n": 9.0})
+        warm = replace(known, fixtures={"warm up m": 4 * SHORTEST_S, "warm up n": 99.0})
         self.assertEqual([len(item.units) for item in batches(units, warm, 8)], [32, 8])
 
     def test_of_what_nothing_is_known_stays_together(self) -> None:

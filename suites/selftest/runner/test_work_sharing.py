@@ -12,7 +12,8 @@ from harness.runner.messages import Item
 from harness.runner.plan import Attempt
 from harness.runner.timings import BLIND_S, Timings
 from harness.runner.unit import of_id
-from harness.runner.work_sharing import LOOK_S, WARM_UP_S, Pace, WorkSharing, number_to_take
+from harness.runner.warm_up import MARK
+from harness.runner.work_sharing import LOOK_S, START_S, WARM_UP_S, Pace, WorkSharing, number_to_take
 from suites.selftest.runner.runs import RunnerCase
 
 A, B, C = (of_id(f"m.T.{name}", "m", fixtures=("m.T",)) for name in "abc")
@@ -24,19 +25,19 @@ class DecisionTest(unittest.TestCase):
 
     def test_table(self) -> None:
         """About half goes, less where fixtures are dear, and nothing where that wins too little."""
-        for running_s, left, fixtures_s, number in (
-            (1.5, [1.5] * 7, 0.0, 4),
-            (1.5, [1.5] * 7, 3.0, 3),
+        for running_s, left, again_s, number in (
+            (1.5, [1.5] * 7, START_S, 4),
+            (1.5, [1.5] * 7, 3.1, 3),
             (1.5, [1.5] * 7, 30.0, 0),
-            (0.0, [0.5] * 24, 3.0, 9),
-            (0.0, [0.5] * 18, 3.0, 0),  # would win less than the 3.1 s that it costs
-            (0.0, [0.05] * 7, 0.0, 0),
-            (9.0, [1.0], 0.0, 1),
-            (0.0, [1.0], 0.0, 0),
-            (9.0, [], 0.0, 0),
+            (0.0, [0.5] * 24, 3.1, 9),
+            (0.0, [0.5] * 18, 3.1, 0),  # would win less than what it costs
+            (0.0, [0.05] * 7, START_S, 0),
+            (9.0, [1.0], START_S, 1),
+            (0.0, [1.0], START_S, 0),
+            (9.0, [], START_S, 0),
         ):
-            with self.subTest(running_s=running_s, left=left, fixtures_s=fixtures_s):
-                self.assertEqual(number_to_take(running_s, left, fixtures_s), number)
+            with self.subTest(running_s=running_s, left=left, again_s=again_s):
+                self.assertEqual(number_to_take(running_s, left, again_s), number)
 
     def test_pace(self) -> None:
         """Recorded times count, else what was seen of the class, else a test that is over its time."""
@@ -54,21 +55,25 @@ class DecisionTest(unittest.TestCase):
         pace = Pace(Timings(), [])
         pace.add(A, TestRecord(A.id, Status.SKIPPED, 0.0))
         self.assertEqual((pace.seconds(C), pace.fixtures_s(OTHER)), (BLIND_S, 0.0))
-        pace.add(A, TestRecord(A.id, Status.PASSED, 9.0, extra={"fixtures_s": {"warm up m": 9.0}}))
-        self.assertEqual((pace.seconds(C), pace.fixtures_s(OTHER)), (BLIND_S, 9.0))
-        pace.add(B, TestRecord(B.id, Status.PASSED, 0.5))
+        pace.add(A, TestRecord(A.id, Status.PASSED, 9.0, extra={MARK: True}))
+        self.assertEqual((pace.seconds(C), pace.fixtures_s(OTHER)), (BLIND_S, 0.0))
+        pace.add(B, TestRecord(B.id, Status.PASSED, 0.5, extra={"fixtures_s": {"warm up m": 8.5}}))
         pace.add(B, TestRecord(B.id, Status.PASSED, 1.5))
-        self.assertEqual(pace.seconds(C), 1.0)
+        self.assertEqual((pace.seconds(C), pace.fixtures_s(OTHER)), (1.0, 8.5))
 
     def test_tells(self) -> None:
         """A test of unknown time tells nothing while it may be the first of its kind, for some seconds."""
-        new, seen = Pace(Timings(), []), Pace(Timings(), [])
+        new, warm, seen = (Pace(Timings(), []) for _ in range(3))
         seen.add(A, TestRecord(A.id, Status.PASSED, 1.0))
+        warm.add(A, TestRecord(A.id, Status.PASSED, 1.0))
+        warm.add(B, TestRecord(B.id, Status.PASSED, 9.0, extra={MARK: True}))
         recorded = Pace(Timings({C.id: 0.1}), [C.id])
         for pace, taken_s, told in (
             (new, 0.0, False),
             (new, WARM_UP_S - 0.1, False),
             (new, WARM_UP_S, True),
+            (warm, 0.0, False),
+            (warm, WARM_UP_S, True),
             (seen, 0.9, True),
             (seen, 1.1, False),
             (seen, WARM_UP_S, True),

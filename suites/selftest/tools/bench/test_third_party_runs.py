@@ -42,12 +42,16 @@ class RunTest(ForkedCase):
         self.assertRegex(played.problem, r"exit code 2 and no junit.xml: .*test_missing")
 
     def test_import_alone(self) -> None:
-        """A file of a package is imported under its whole name; one that fails or hangs has no time."""
+        """A file of a package is imported under its whole name, without garbage collections.
+
+        One that fails or hangs has no time.
+        """
         package = self.root / "above" / "package"
         package.mkdir(parents=True)
         (package / "__init__.py").touch()
         table = {
             "test_good": ("from . import test_good as same\nassert __name__ == 'package.test_good'", True),
+            "test_garbage": ("import gc\nassert not gc.isenabled()", True),
             "test_bad": ("import not_installed", False),
             "test_slow": ("import signal\nsignal.pause()", False),
         }
