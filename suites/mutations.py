@@ -356,4 +356,62 @@ EQUIVALENT: dict[str, str] = {
     ),
     "torch/_functorch/_aot_autograd/graph_compile.py _partition_joint_graph_into_fw_bw: 'fwd_rng_state' => "
     "'fwd_rng_state_'": "the partitioner, which alone makes such inputs, numbers them behind that line",
+    "torch/distributed/tensor/_api.py distribute_tensor: range(device_mesh.ndim) => "
+    "reversed(list(range(device_mesh.ndim)))": "the placements that are made are all the same",
+    "torch/distributed/tensor/_ops/_math_ops.py pooling_strategy: Partial('sum') => Partial()": (
+        "a sum is what is partial by default"
+    ),
+    "torch/distributed/tensor/_redistribute.py _optimize_transform_infos.try_create_flattened: "
+    "Partial('sum') => Partial()": "a sum is what is partial by default",
+    "torch/distributed/tensor/_ops/single_dim_strategy.py _get_num_tensor_inputs._count: obj.children"
+    " => reversed(list(obj.children))": "they are counted, in whatever order",
+    "torch/distributed/tensor/_ops/single_dim_strategy.py _get_num_tensor_inputs: "
+    "op_schema.args_schema => reversed(list(op_schema.args_schema))": ("they are counted, in whatever order"),
+    "torch/distributed/tensor/_dtensor_spec.py DTensorSpec.is_replicated: self.placements => "
+    "reversed(list(self.placements))": "it is asked of all placements, in whatever order",
+    "torch/distributed/tensor/_redistribute.py _gen_transform_infos_non_cached: (src_shard_order, "
+    "dst_shard_order) => reversed(list((src_shard_order, dst_shard_order)))": (
+        "it is asked of both, in whatever order"
+    ),
+    "torch/distributed/tensor/_redistribute.py _gen_transform_infos_non_cached: "
+    "(*src_spec.placements, *dst_spec.placements) => reversed(list((*src_spec.placements, "
+    "*dst_spec.placements)))": "it is asked of all placements, in whatever order",
+    "torch/distributed/algorithms/ddp_comm_hooks/powerSGD_hook.py _orthogonalize_gram_schmidt: i + 1 "
+    "< num_cols => i + 1 <= num_cols": "behind the last column there is none to be changed",
+    "torch/distributed/algorithms/ddp_comm_hooks/powerSGD_hook.py powerSGD_hook: qs => "
+    "reversed(list(qs))": "each is made orthogonal by itself, in whatever order",
+    "torch/distributed/_functional_collectives.py all_gather_inplace: tensor_list => "
+    "reversed(list(tensor_list))": "it is asked of all tensors, in whatever order",
+    "torch/distributed/tensor/_api.py distribute_module.replicate_module_params_buffers: "
+    "m._buffers.items() => reversed(list(m._buffers.items()))": (
+        "each buffer is replaced by itself, in whatever order"
+    ),
+    "torch/distributed/tensor/_ops/_math_ops.py group_norm_strategy: args_schema => "
+    "reversed(list(args_schema))": "they are counted, in whatever order",
+    "torch/distributed/tensor/placement_types.py Shard._maybe_pad_tensor: 1 => 0": (
+        "what is padded does not divide evenly, and is rounded up by either"
+    ),
+    "torch/distributed/tensor/_nonlinear_redux.py _get_expected_shape: torch.Size([]) => torch.Size()": (
+        "the size without dimensions is what Size() makes"
+    ),
+    "torch/distributed/tensor/parallel/style.py RowwiseParallel._partition_linear_fn: "
+    "distribute_tensor(module.bias, device_mesh, [Replicate()], src_data_rank=self.src_data_rank) => "
+    "distribute_tensor(module.bias, device_mesh, src_data_rank=self.src_data_rank)": (
+        "a tensor is replicated by default"
+    ),
+    "torch/distributed/tensor/_tp_conv.py tp_convolution_backward: "
+    "torch.nn.functional.pad(grad_out_tensor, (0, padding_w), 'constant', 0) => "
+    "torch.nn.functional.pad(grad_out_tensor, (0, padding_w), 'constant')": (
+        "noughts are what is padded with by default"
+    ),
+    "torch/distributed/tensor/_tp_conv.py tp_convolution_backward: "
+    "torch.nn.functional.pad(grad_out_tensor, (padding_w, 0), 'constant', 0) => "
+    "torch.nn.functional.pad(grad_out_tensor, (padding_w, 0), 'constant')": (
+        "noughts are what is padded with by default"
+    ),
+    "torch/distributed/tensor/_tp_conv.py tp_convolution: torch.Tensor => torch._ops": (
+        "cast gives what it is given, of whatever type"
+    ),
+    "torch/distributed/tensor/_sharding_prop.py ShardingPropagator.propagate_op_sharding_non_cached: "
+    "op_schema.op => op_schema.args_schema": "the operator is for the words of an error",
 }
