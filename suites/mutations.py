@@ -231,6 +231,15 @@ EQUIVALENT: dict[str, str] = {
     "len(chunk_sizes) != len(chunk_offsets) or len(chunk_sizes) != len(placements) => False": (
         "offsets and placements are made one for each chunk"
     ),
+    "torch/distributed/fsdp/_optim_utils.py _allgather_orig_param_states: "
+    "local_buffers => reversed(list(local_buffers))": "their sizes are summed, in whatever order",
+    "torch/distributed/fsdp/_fully_shard/_fsdp_param.py FSDPParam._init_sharding_spec: "
+    "self.is_dtensor and self.mesh_info.is_spmd_mesh => self.mesh_info.is_spmd_mesh": (
+        "a plain parameter on such a mesh has been refused by then"
+    ),
+    "torch/distributed/fsdp/_state_dict_utils.py _common_unshard_post_state_dict_hook: "
+    "fsdp_state._state_dict_config.offload_to_cpu and buffer.device != cpu_device => "
+    "fsdp_state._state_dict_config.offload_to_cpu": "a tensor on the CPU that is moved there is itself",
     "torch/distributed/fsdp/_optim_utils.py _flatten_optim_state: "
     "num_unflat_params <= 0 => num_unflat_params < 0": ("a flat parameter is made of at least one"),
     "torch/_functorch/_aot_autograd/utils.py is_with_effects: "
