@@ -5,9 +5,9 @@ It is asked at every call, before that starts. Most calls have one of few forms,
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Hashable, Sequence
 from datetime import timedelta
-from operator import attrgetter
 from typing import Any
 
 from harness.communication.arguments import KINDS, REDUCING, ROOTED, WITHOUT_TENSORS, is_tensor
@@ -22,7 +22,6 @@ _OF_ONE = frozenset({"all_reduce", "broadcast", "reduce"})
 _OF_PAIRS = frozenset({"all_gather_into_tensor", "reduce_scatter_tensor"})
 # Those that are given a list of one output, a list of one list of inputs, and options: ``gather`` in reverse.
 _SCATTERING = frozenset({"reduce_scatter", "scatter"})
-_shape = attrgetter("shape")
 _PLAIN = frozenset({int, bool, str, timedelta, type(None)})
 
 
@@ -110,14 +109,16 @@ def _key_of_split(operation: str, other: _Key) -> _Key:
 
 def _key_of_gathered(operation: str, other: _Key) -> _Key:
     """The key of a call with a list of one list of outputs, and a list of one input."""
+    elements = _elements()
 
     def key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Told:
         try:
             outputs, inputs, options = args
             own_work = options.asyncOp
             (many,), (given,) = outputs, inputs
-            return (tuple(map(_shape, many)), operation, given.dtype, given.shape, type(given)), own_work
-        except (AttributeError, ValueError):
+            told = (None, operation, given.dtype, given.shape, type(given), *map(elements, many))
+            return told, own_work
+        except (AttributeError, TypeError, ValueError):
             return other(args, kwargs)
 
     return key
@@ -126,6 +127,7 @@ def _key_of_gathered(operation: str, other: _Key) -> _Key:
 def _key_of_lists(operation: str, other: _Key) -> _Key:
     """The key of a call with a list of one tensor, and with a list of one list of tensors, or of none."""
     gathers, reduces, rooted = operation == "gather", operation in REDUCING, operation in ROOTED
+    elements = _elements()
 
     def key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Told:
         try:
@@ -135,14 +137,19 @@ def _key_of_lists(operation: str, other: _Key) -> _Key:
             (many,) = listed or ((),)
             number = options.rootRank if rooted else number_in(options) if reduces else -1
             if gathers:
-                each: list[Hashable] = [*map(_shape, many)]
+                each: list[Hashable] = [*map(elements, many)]
             else:
                 each = [(tensor.dtype, tensor.shape, type(tensor)) for tensor in many]
             return (operation, number, one.dtype, one.shape, type(one), *each), own_work
-        except (AttributeError, ValueError):
+        except (AttributeError, TypeError, ValueError):
             return other(args, kwargs)
 
     return key
+
+
+def _elements() -> Callable[[Any], int]:
+    """The number of a tensor's elements: all that a signature tells of outputs, quicker than their shapes."""
+    return sys.modules["torch"].Tensor.numel  # type: ignore[no-any-return]  # torch is not followed
 
 
 def _key_of_barrier(other: _Key) -> _Key:

@@ -63,7 +63,7 @@ class QuickKeyTest(unittest.TestCase):
     def test_outputs(self) -> None:
         """Outputs of which a signature tells nothing are not in the key; those that it tells apart are."""
         gathers, scatters = c10d.AllgatherOptions, c10d.ReduceScatterOptions
-        lists = [[[each, TWO]] for each in (TWO, TWO.int(), THREE)]
+        lists = [[[each, TWO]] for each in (TWO, TWO.int(), TWO[None], THREE)]
         rows: tuple[tuple[str, Any, list[Any], Any], ...] = (
             ("all_gather_into_tensor", gathers, [TWO, TWO.int(), THREE], TWO),
             ("reduce_scatter_tensor", scatters, [TWO, TWO.int(), THREE], TWO),
