@@ -8,9 +8,8 @@ ranks compare.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.communication.reduce_operations import number_of
 from harness.communication_call import Kind
@@ -73,8 +72,7 @@ REDUCING = frozenset(
 ROOTED = frozenset({"broadcast", "reduce", "gather", "scatter"})
 
 
-@dataclass(frozen=True, slots=True)
-class Arguments:
+class Arguments(NamedTuple):
     """A call's tensors and numbers. Ranks in ``root`` and ``peer`` are those within the group.
 
     ``outputs`` is () where the operation writes to its inputs. ``timeout_s`` is None for the group's own.
@@ -157,9 +155,13 @@ def _flat(tensors: Any) -> tuple[Any, ...]:
     """The tensors of a tensor, of a list of them, or of a list of lists, in order."""
     if not isinstance(tensors, list | tuple):
         return (tensors,)
-    if any(isinstance(each, list | tuple) for each in tensors):
-        return tuple(tensor for each in tensors for tensor in _flat(each))
-    return tuple(tensors)
+    found: list[Any] = []
+    for each in tensors:
+        if isinstance(each, list | tuple):
+            found += _flat(each)
+        else:
+            found.append(each)
+    return tuple(found)
 
 
 def _seconds(timeout: Any) -> float | None:
@@ -195,8 +197,10 @@ _TENSORS: dict[type, bool] = {}  # by type
 
 def are_real(arguments: Arguments) -> bool:
     """Whether a call is given tensors with data, and is not merely traced with stand-ins for them."""
-    tensors = (*arguments.inputs, *arguments.outputs)
-    return not any(t.is_meta or type(t).__name__ == "FakeTensor" for t in tensors)
+    for tensor in (*arguments.inputs, *arguments.outputs):  # any() would run a generator at first calls
+        if tensor.is_meta or type(tensor).__name__ == "FakeTensor":
+            return False
+    return True
 
 
 def key_of(operation: str, arguments: Arguments) -> tuple[Any, ...]:

@@ -46,7 +46,7 @@ class KnownGroups:
 
     def __init__(self, members_of: Callable[[Any], tuple[int, ...]], write: Callable[[str], int]) -> None:
         self._members_of = members_of
-        self._write = write
+        self.write = write
         self.by_object: dict[int, KnownGroup] = {}  # by id of the group's object
         self._by_name: dict[str, KnownGroup] = {}
         self._made: dict[str, tuple[int, str]] = {}  # group's name -> its generation, and where it was made
@@ -60,7 +60,7 @@ class KnownGroups:
     def write_again(self) -> None:
         """Writes the texts of all groups again, because the log has forgotten them."""
         for known in (*self._by_name.values(), *self.by_object.values()):
-            known.text = self._write(known.told)
+            known.text = self.write(known.told)
 
     def find(self, group: Any) -> KnownGroup:
         """Looks up a group by its name, because its object is not known or is that of another one."""
@@ -118,7 +118,7 @@ class KnownGroups:
             backend=_backend_name(group),
             description=_description(group),
         )
-        return KnownGroup(self._ref(group), told, self._write(told), generation, known=bool(members))
+        return KnownGroup(self._ref(group), told, self.write(told), generation, known=bool(members))
 
 
 def _group_name(group: Any) -> str:

@@ -46,6 +46,11 @@ class Recorder(UsualCalls):
         self.pending = PendingCalls()  # whose memory is watched
         self._unseen: dict[int, int] = {}  # address of a tensor -> token of the log
 
+    def write_to(self, log: CallLog) -> None:
+        """Writes to another log from now on; to be called before the first call."""
+        self.log, self._edition = log, log.edition
+        self._places.write, self._known.write = log.text, log.text
+
     def restart(self) -> None:
         """Makes the numbers start from 1 again, because the groups are new ones."""
         self.forget_groups()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import json
+import json.encoder
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from harness.field_checks import LARGEST_NUMBER, checked
 
 _NOT_TOLD = -1  # in a table of counts: nothing goes between these two
 _GROUP_FIELDS = ("group", "members", "made_at", "default", "generation", "backend", "description")
-_quoted = json.JSONEncoder().encode
+_quoted = json.encoder.encode_basestring_ascii  # what an encoder calls, without its functions
 
 
 # -- in the rank

@@ -24,6 +24,7 @@ class Taps:
 
     def __init__(self) -> None:
         self.recorder: Recorder | None = None
+        self.spare: Recorder | None = None  # made before forks, for a forked rank
         self.chaos: Chaos | None = None  # by which the recorder delays the rank
         self.libraries: dict[str, Any] = {}  # by namespace; torch drops the kernels of one that is not kept
         self.layouts = False  # whether DTensor is wrapped

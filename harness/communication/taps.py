@@ -31,6 +31,7 @@ from harness.communication.work_taps import WORK_METHODS, chaining, of_work, wai
 from harness.compiler_state import uncompiled
 
 if TYPE_CHECKING:
+    from harness.communication.recorder import Recorder
     from harness.communication.value_recorder import ValueRecorder
 
 # The attribute of the first wrapped method that holds the taps.
@@ -55,12 +56,20 @@ def install(
         return False
     taps.values = None if values is None else value_recorder(log, values)
     if taps.recorder is None or taps.chaos != chaos:
-        taps.recorder, taps.chaos = recorder(log, members_of, chaos), chaos
+        taps.recorder, taps.chaos = _recorder(taps, log, chaos), chaos
     elif restart:
         taps.recorder.restart()
     else:
         taps.recorder.forget_calls()
     return True
+
+
+def _recorder(taps: Taps, log: CallLog, chaos: Chaos | None) -> Recorder:
+    spare, taps.spare = taps.spare, None
+    if spare is None or chaos is not None:
+        return recorder(log, members_of, chaos)
+    spare.write_to(log)
+    return spare
 
 
 def value_recorder(log: CallLog, append: Callable[[bytes], object]) -> ValueRecorder:

@@ -37,7 +37,7 @@ class Places:
     """The places of one rank's calls, as numbers of texts in its log."""
 
     def __init__(self, log: CallLog) -> None:
-        self._log = log
+        self.write = log.text
         self.texts: dict[tuple[int, int], tuple[int, str]] = {}  # by id of the code, and instruction
         self.last = ""
         self.by_library = False
@@ -86,7 +86,7 @@ class Places:
     def _text(self, frame: FrameType) -> tuple[int, str]:
         code = frame.f_code
         place = place_text(code.co_filename, frame.f_lineno or 0, code.co_name)
-        known = self.texts[id(code), frame.f_lasti] = (self._log.text(place), place)
+        known = self.texts[id(code), frame.f_lasti] = (self.write(place), place)
         return known
 
 
@@ -140,7 +140,7 @@ def _find_owner(code: CodeType) -> str:
     if code.co_filename.startswith("<"):
         return _PUBLIC  # what the compiler made of a function: the user's line is the one that calls it
     if is_users(code.co_filename):
-        return _PUBLIC if any(name.startswith("__compiled_fn") for name in code.co_names) else _USER
+        return _PUBLIC if _COMPILED in " ".join(("", *code.co_names)) else _USER
     if code.co_name in OBJECT_COLLECTIVES:
         return code.co_name
     return _PUBLIC if code.co_filename.startswith(_HARNESS) or _C10D.search(code.co_filename) else _LIBRARY
@@ -156,6 +156,7 @@ FURTHER: dict[int, int] = {}
 # The user's; a library's; and what stands between the user's code and the backend without being either: the
 # functions of torch.distributed that users call, and the harness.
 _USER, _LIBRARY, _PUBLIC = "the user's", "a library's", "public"
+_COMPILED = " __compiled_fn"  # how the names begin of what dynamo has a function call
 _HARNESS = __file__.rpartition("/communication/")[0] + "/"
 # Where the public functions are, which a user's code calls.
 _C10D = re.compile(r"torch/distributed/(?:distributed_c10d|c10d_logger|_functional_collectives)\.py$")

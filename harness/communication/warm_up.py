@@ -84,8 +84,13 @@ def test_x(begin, calls, wait):
 
 def prepare_forks() -> None:
     """Prepares what records calls in all processes that are forked from this one, if they can communicate."""
-    if taps.prepare() is not None:
-        warm_up()
+    state = taps.prepare()
+    if state is None:
+        return
+    warm_up()
+    if state.recorder is None and state.spare is None:
+        # Made here, since a new rank that makes one writes to a hundred kilobytes of memory for that.
+        state.spare = Recorder(CallLog(mmap.mmap(-1, LOG_BYTES)), taps.members_of)
 
 
 @functools.cache
@@ -109,15 +114,16 @@ def _rehearsed(state: Taps) -> tuple[Callable[[], None], list[tuple[Any, tuple[A
     c10d: Any = sys.modules["torch.distributed.distributed_c10d"]
     work, group, tensor = _Work(), _Group(), _Tensor(sys.modules["torch"].float32)
     one, each = [tensor], [[tensor, tensor]]
+    gathered: list[Any] = [[]]  # torch itself is asked for the elements of an output, which must be a tensor
     arguments: dict[str, tuple[Any, ...]] = {
         "allreduce": (one, c10d.AllreduceOptions()),
         "barrier": (c10d.BarrierOptions(),),
         "broadcast": (one, c10d.BroadcastOptions()),
-        "allgather": (each, one, c10d.AllgatherOptions()),
+        "allgather": (gathered, one, c10d.AllgatherOptions()),
         "_allgather_base": (tensor, tensor, c10d.AllgatherOptions()),
         "_reduce_scatter_base": (tensor, tensor, c10d.ReduceScatterOptions()),
         "alltoall_base": (tensor, tensor, [], [], c10d.AllToAllOptions()),
-        "gather": (each, one, c10d.GatherOptions()),
+        "gather": (gathered, one, c10d.GatherOptions()),
         "scatter": (one, each, c10d.ScatterOptions()),
     }
     calls = [

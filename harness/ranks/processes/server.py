@@ -21,6 +21,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from harness.errors import ProtocolError
+from harness.frames import is_users
 from harness.protocol import Assignment, Launch, Launched, Refused, Release, Signal, Swept, decode
 from harness.ranks.processes import launch_limits, module_import, preload, process_identity
 from harness.ranks.processes.late_imports import late_imports
@@ -169,7 +170,8 @@ class Server:
         try:
             self._importing = True
             if request.preload:
-                module_import.import_reference(request.module)
+                module = module_import.import_reference(request.module)
+                is_users(getattr(module, "__file__", None) or "")  # else each rank would find it out
                 late_imports.import_them()
             else:
                 process_identity.be_rank(0)  # what asks which process imports it hears what a rank hears

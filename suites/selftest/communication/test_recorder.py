@@ -210,6 +210,21 @@ class RecorderTest(unittest.TestCase):
         self.assertEqual((call.signature.operation, call.signature.members), ("barrier", (0, 1)))
         self.assertIn("test_recorder.py", call.place)
 
+    def test_another_log(self) -> None:
+        """A recorder that was made with another log writes all into the one that it is given."""
+        first, memory = self.memory, mmap.mmap(-1, LOG_BYTES)
+        log = CallLog(memory)
+        log.clear()
+        self.recorder.write_to(log)
+        self.begin()
+        self.recorder.restart()
+        self.begin()
+        for call in call_log.read(memory):
+            self.assertEqual((call.signature.operation, call.signature.members), ("all_reduce", (0, 1)))
+            self.assertIn("test_recorder.py", call.place)
+        self.assertEqual(len(call_log.read(memory)), 2)
+        self.assertEqual(first[:], bytes(LOG_BYTES))
+
     def test_arguments_are_read_once(self) -> None:
         """Of calls that are given the same, also on other groups and in later tests of the rank."""
         read: list[str] = []

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import mmap
 import sys
 import unittest
 from types import FrameType
 from typing import Any
+from unittest import mock
 
 import torch
 import torch.distributed as dist
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from harness.communication import taps
-from harness.communication.warm_up import ROUNDS, warm_up
+from harness.communication.call_log import LOG_BYTES, CallLog
+from harness.communication.chaos import Chaos, DelayingRecorder
+from harness.communication.recorder import Recorder
+from harness.communication.warm_up import ROUNDS, prepare_forks, warm_up
 
 # What runs at the first calls of each rank.
 FIRST = {
@@ -67,6 +72,25 @@ class RehearsalTest(unittest.TestCase):
             sys.setprofile(before)
         self.assertEqual({name for name in FIRST if runs.get(name, 0) < ROUNDS}, set())
         self.assertEqual(2 * usual, runs["harness.communication.usual_calls.again"])
+
+    def test_spare(self) -> None:
+        """A recorder is there before a fork, for whoever is forked; under chaos there is another one."""
+        state = taps.prepare()
+        assert state is not None
+        for chaos, kind in ((None, Recorder), (Chaos(1, 0), DelayingRecorder)):
+            log = CallLog(mmap.mmap(-1, LOG_BYTES))
+            with mock.patch.multiple(state, recorder=None, spare=None, chaos=None):
+                prepare_forks()
+                spare = state.spare
+                prepare_forks()
+                self.assertIs(state.spare, spare)
+                taps.install(log, chaos=chaos)
+                recorder: Any = state.recorder
+                self.assertIs(type(recorder), kind)
+                self.assertEqual(recorder is spare, chaos is None)
+                self.assertIs(recorder.log, log)
+                prepare_forks()
+                self.assertIsNone(state.spare)
 
     def test_nothing_else(self) -> None:
         """No operator runs, no group is made, and what is recorded of this process stays as it was."""
