@@ -24,9 +24,9 @@ from harness.runner import bazel
 from harness.runner.exit_codes import ExitCode
 from harness.runner.shard_variables import is_sharded, shard_from_environ
 from harness.seeding import base_seed
-from harness.settings import EnvVar
+from harness.settings import EnvVar, target_given
 from harness.system import standard_output
-from harness.targets.current import current, is_plugged
+from harness.targets.current import current
 
 
 def load_tests(
@@ -127,7 +127,7 @@ def _check_target(program: str) -> None:
 
     Without a target in the environment nothing is imported.
     """
-    if is_plugged(os.environ):
+    if target_given(os.environ):
         try:
             current()
         except UsageError as error:

@@ -124,6 +124,8 @@ class EnvVar:
     RUNNING_TEST = "HARNESS_RUNNING_TEST"
 
 
+# What asks for another target than the default one.
+TARGET_VARIABLES = (EnvVar.TARGET_BACKEND, EnvVar.TARGET_DEVICE, EnvVar.PLUGIN)
 # Harness CI, a build service, sets dozens of variables named HARNESS_..., these always.
 BUILD_SERVICE_VARIABLES = ("HARNESS_ACCOUNT_ID", "HARNESS_BUILD_ID")
 
@@ -262,6 +264,11 @@ def multiplied(seconds: float, multiplier: float) -> float:
 def slow_wanted(environ: Mapping[str, str]) -> bool:
     """Whether ``environ`` asks for slow tests. As upstream, only ``PYTORCH_TEST_WITH_SLOW=1`` does."""
     return environ.get(EnvVar.SLOW) == "1"
+
+
+def target_given(environ: Mapping[str, str]) -> bool:
+    """Whether ``environ`` asks for a target; the default one needs no check before tests run."""
+    return any(environ.get(name, "").strip() for name in TARGET_VARIABLES)
 
 
 def timeout_given(environ: Mapping[str, str]) -> bool:

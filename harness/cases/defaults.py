@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from harness.environment import environment
 from harness.requirements import probe
+from harness.settings import target_given
 from harness.system import accelerators, originals
 from harness.targets import Target, current
-from harness.targets.current import is_plugged
 
 if TYPE_CHECKING:
     import torch
@@ -129,4 +129,4 @@ def await_devices() -> None:
 
 def _asked_for() -> Target | None:
     """The target that the run names; None where it names none, and the machine decides."""
-    return current() if is_plugged(environment()) else None
+    return current() if target_given(environment()) else None

@@ -21,9 +21,8 @@ from harness.configuration import variables
 from harness.configuration.configuration import Configuration
 from harness.errors import HarnessError, UsageError
 from harness.pytest_plugin import options, xdist
-from harness.settings import EnvVar
+from harness.settings import EnvVar, target_given
 from harness.system.garbage import PAUSE
-from harness.targets.current import current, is_plugged
 
 # pytest loads this module too.
 pytest_plugins = ("harness.pytest_plugin.functions",)
@@ -78,7 +77,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """Applies the options that the project's conftest files might have taken."""
     given = options.given(config.option)
     _apply(config, given)
-    if is_plugged(os.environ):
+    if target_given(os.environ):
+        from harness.targets.current import current
+
         _usage(current)
     if options.PDB_RANK.name in given:
         _debug_rank(config)

@@ -18,6 +18,7 @@ import pytest
 
 from harness.errors import UsageError
 from harness.pytest_plugin import reproduction
+from harness.settings import target_given
 
 # With a session's configuration: that its shard is empty, and what the tests' slots are taken from.
 EMPTY_SHARD = pytest.StashKey[bool]()
@@ -110,9 +111,9 @@ def shared_capacity() -> Any:
     from harness.runner.capacity import capacity
     from harness.system import processors
     from harness.targets import device_set
-    from harness.targets.current import current, is_plugged
+    from harness.targets.current import current
 
-    devices = device_set.of_target(current(), os.environ) if is_plugged(os.environ) else None
+    devices = device_set.of_target(current(), os.environ) if target_given(os.environ) else None
     return capacity(processors.available(), os.environ, of_target=devices and replace(devices, variable=""))
 
 

@@ -18,8 +18,8 @@ from harness.report.text import count
 from harness.runner.exit_codes import ExitCode
 from harness.runner.invocation import Invocation
 from harness.runner.unit import Unit
+from harness.settings import target_given
 from harness.system.accelerators import has_gpu
-from harness.targets.current import is_plugged
 
 # The target of GPUs, and the modules whose tests take them of themselves.
 NCCL = "suites.targets.nccl"
@@ -40,7 +40,7 @@ def of_run(invocation: Invocation, modules: Iterable[str]) -> tuple[str, ...]:
     of_suites = any(name.startswith(SUITES) and not name.startswith(SELF_TESTS) for name in modules)
     other = options.list or options.last_failed or options.drop_in or options.hosts is not None
     plain = not (other or invocation.debugger)
-    own = is_plugged(invocation.test_environ)
+    own = target_given(invocation.test_environ)
     return chosen(options.also, plain=plain and not own, of_suites=of_suites, gpu=has_gpu())
 
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from harness.errors import UsageError
 from harness.runner.messages import Ready
-from harness.settings import EnvVar
+from harness.settings import EnvVar, target_given
 from harness.system.fork_safety import hindrance
 from harness.targets import device_set, known
-from harness.targets.current import current, is_plugged
+from harness.targets.current import current
 from harness.targets.plugin import import_plugin
 
 
@@ -19,7 +19,7 @@ def problem(environ: Mapping[str, str]) -> str:
     A plugin after whose import this process cannot be forked any more is a problem too: workers and ranks are
     forked from it. ``environ`` is this process's.
     """
-    if not is_plugged(environ):
+    if not target_given(environ):
         return ""
     try:
         current()
@@ -37,7 +37,7 @@ def problem(environ: Mapping[str, str]) -> str:
 
 def ready(environ: Mapping[str, str]) -> Ready:
     """The message about the target, for an environment without a ``problem``."""
-    if not is_plugged(environ):
+    if not target_given(environ):
         return Ready()
     target = current()
     table = known.to_json(known.known_of(import_plugin(environ)))

@@ -6,12 +6,13 @@ from typing import Any
 
 from harness.environment import environment
 from harness.requirements.machine import accelerators_elsewhere
-from harness.targets.current import current, is_plugged
+from harness.settings import target_given
+from harness.targets.current import current
 
 
 def taken(case: Any, ranks: int) -> int:
     """How many places on accelerators a case takes, by its ``device_type``; 0 where it tests another."""
-    if not is_plugged(environment()):
+    if not target_given(environment()):
         return 0
     kind, tested = getattr(case, "device_type", None), current().device_type
     if tested == "cpu" or (kind() if callable(kind) else kind) != tested:

@@ -6,16 +6,15 @@ import functools
 import importlib
 import os
 import sys
-from collections.abc import Mapping
 
 from harness.configuration import variables
 from harness.environment import environment
 from harness.errors import UsageError
-from harness.settings import EnvVar
+from harness.settings import TARGET_VARIABLES, EnvVar
 from harness.targets import builtin, plugin
 from harness.targets.target import Target
 
-_VARIABLES = (EnvVar.TARGET_BACKEND, EnvVar.TARGET_DEVICE, EnvVar.PLUGIN, EnvVar.BACKEND)
+_VARIABLES = (*TARGET_VARIABLES, EnvVar.BACKEND)
 
 
 def current() -> Target:
@@ -25,15 +24,10 @@ def current() -> Target:
     asked for contradicts itself, or torch does not know the backend or the device.
     """
     environ = environment()
-    if not any(name in environ for name in _VARIABLES[:3]):
+    if not any(name in environ for name in TARGET_VARIABLES):
         _take_from_file()
         environ = environment()
     return _resolved(*(environ.get(name, "").strip() for name in _VARIABLES))
-
-
-def is_plugged(environ: Mapping[str, str]) -> bool:
-    """Whether ``environ`` asks for a target; the default one needs no check before tests run."""
-    return any(environ.get(name, "").strip() for name in _VARIABLES[:3])
 
 
 @functools.cache

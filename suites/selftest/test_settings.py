@@ -20,6 +20,7 @@ from harness.settings import (
     Settings,
     debugged_rank,
     slow_wanted,
+    target_given,
     timeout_given,
 )
 from harness.variables import VARIABLES
@@ -187,6 +188,14 @@ class NarrowReadersTest(unittest.TestCase):
             with self.subTest(text=text):
                 self.assertIs(slow_wanted({"PYTORCH_TEST_WITH_SLOW": text, "HARNESS_GRACE": "soon"}), wanted)
         self.assertFalse(slow_wanted({}))
+
+    def test_target_given(self) -> None:
+        """Each of three variables counts where it is not empty; upstream's ``BACKEND`` does not."""
+        for name in ("HARNESS_BACKEND", "HARNESS_DEVICE", "HARNESS_PLUGIN"):
+            for value, given_one in (("gloo", True), (" ", False)):
+                with self.subTest(name=name, value=value):
+                    self.assertIs(target_given({name: value}), given_one)
+        self.assertFalse(target_given({"BACKEND": "nccl"}))
 
     def test_timeout_given(self) -> None:
         """``HARNESS_TIMEOUT`` counts where it is not empty; upstream's variable does not."""

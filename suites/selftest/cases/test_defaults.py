@@ -69,7 +69,7 @@ class TargetTest(unittest.TestCase):
             set_device=used.append,
             ranks_per_device=ranks_per_device,
         )
-        return mock.patch.multiple(defaults, is_plugged=lambda environ: True, current=lambda: found)
+        return mock.patch.multiple(defaults, target_given=lambda environ: True, current=lambda: found)
 
     def test_cpu(self) -> None:
         """On the CPU the backend is the target's, whatever accelerators the machine has."""

@@ -475,14 +475,20 @@ class UnusedTest(PytestCase):
         self.assertEqual(heavy, [])
 
     def test_entry_point(self) -> None:
-        """The entry point names the plugin; importing it brings neither torch nor cases."""
+        """The entry point names the plugin; importing it brings neither torch nor what tests need."""
         self.assertEqual(entry_points()["pytest11"], ["torch_harness = harness.pytest_plugin.plugin"])
         code = "import sys, harness.pytest_plugin.plugin; print(*sys.modules)"
         done = subprocess.run(
             [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
         )
         loaded = done.stdout.split()
-        self.assertFalse({"torch", "numpy", "harness.cases", "filelock"} & set(loaded))
+        heavy = {
+            "torch",
+            "numpy",
+            "filelock",
+            *map("harness.{}".format, ("cases", "requirements", "targets")),
+        }
+        self.assertFalse(heavy & set(loaded))
         self.assertIn("torch_harness", self.pytest("--trace-config").out)
 
 

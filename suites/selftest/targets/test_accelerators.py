@@ -16,7 +16,7 @@ class TakenTest(unittest.TestCase):
     def on(self, device_type: str, count: int, *, plugged: bool = True) -> Any:
         """Has runs test such a target."""
         target = Target("mine", device_type, {}, device_count=lambda: count)
-        return mock.patch.multiple(accelerators, current=lambda: target, is_plugged=lambda environ: plugged)
+        return mock.patch.multiple(accelerators, current=lambda: target, target_given=lambda environ: plugged)
 
     def test_table(self) -> None:
         """Ranks take an accelerator each where the case is on the target's device type, but not the CPU."""

@@ -9,8 +9,9 @@ from pathlib import Path
 from unittest import mock
 
 from harness.errors import UsageError
+from harness.settings import target_given
 from harness.targets import builtin
-from harness.targets.current import current, is_plugged
+from harness.targets.current import current
 from suites.selftest.targets import plugins
 
 #: One test that passes where the target and the backends that torch knows are the plugin's, in its ranks too.
@@ -44,13 +45,13 @@ class HereTest(unittest.TestCase):
             for name in ("HARNESS_BACKEND", "HARNESS_DEVICE", "HARNESS_PLUGIN"):
                 os.environ.pop(name, None)
             self.assertIs(current(), builtin.gloo())
-            self.assertFalse(is_plugged(os.environ))
+            self.assertFalse(target_given(os.environ))
 
     def test_named(self) -> None:
         """A target that needs no plugin is found by its names, in any case of letters."""
         with mock.patch.dict(os.environ, {"HARNESS_BACKEND": "GLOO", "HARNESS_DEVICE": "cpu", "BACKEND": ""}):
             self.assertIs(current(), builtin.gloo())
-            self.assertTrue(is_plugged(os.environ))
+            self.assertTrue(target_given(os.environ))
 
     def test_mistakes(self) -> None:
         """What cannot be tested is one line that says what to do."""
