@@ -104,7 +104,7 @@ def chosen(
 
 
 def _briefly(of: Any) -> Any:
-    """Specs by their placements and sizes; what has more for the same is left out."""
+    """A value in which each spec stands by its placements and size."""
     if isinstance(of, DTensorSpec):
         return f"{layouts.words(of.placements)}{list(of.shape) if of.tensor_meta else ''}"
     return [_briefly(each) for each in of] if isinstance(of, list | tuple) else of
