@@ -240,6 +240,10 @@ EQUIVALENT: dict[str, str] = {
     "torch/distributed/fsdp/_state_dict_utils.py _common_unshard_post_state_dict_hook: "
     "fsdp_state._state_dict_config.offload_to_cpu and buffer.device != cpu_device => "
     "fsdp_state._state_dict_config.offload_to_cpu": "a tensor on the CPU that is moved there is itself",
+    "torch/distributed/fsdp/_state_dict_utils.py _post_state_dict_hook: "
+    "for key, tensor in sorted(processed_state_dict.items()): ... => ends after its first turn": (
+        "it decides what a log is told"
+    ),
     "torch/distributed/fsdp/_optim_utils.py _flatten_optim_state: "
     "num_unflat_params <= 0 => num_unflat_params < 0": ("a flat parameter is made of at least one"),
     "torch/_functorch/_aot_autograd/utils.py is_with_effects: "

@@ -24,15 +24,17 @@ from suites.fsdp.schedule import Event, Stream
 from suites.fsdp.state_words import words_of
 from suites.values_as_text import text
 
-#: A line has the changes of one object, as many as are as long together.
+#: A line has the changes of one object, as many as fit into so many characters.
 WIDTH = 400
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
 def shown(value: Any) -> str:
     """A value of a field in words: of other objects no more than what they are."""
+    if isinstance(value, enum.Enum):
+        return value.name
     if value is None or isinstance(value, bool | int | str | torch.dtype):
-        return str(value.name if isinstance(value, enum.Enum) else value)
+        return str(value)
     if isinstance(value, torch.Tensor):
         return _tensor(value)
     if isinstance(value, Event):
@@ -51,8 +53,6 @@ def shown(value: Any) -> str:
         return f"state of {', '.join(getattr(each, 'name', 'the model') for each in value._modules)}"
     if isinstance(value, DataParallelMeshInfo):
         return f"{type(value).__name__} {shown(value.mesh)}"
-    if isinstance(value, enum.Enum):
-        return value.name
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{_key(key)}: {shown(of)}" for key, of in value.items()) + "}"
     if isinstance(value, set | frozenset):
