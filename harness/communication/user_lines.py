@@ -65,6 +65,10 @@ class Places:
         number, self.last = known
         return number
 
+    def of_user(self, frame: FrameType) -> tuple[int, str] | None:
+        """The number and the text of the place where a frame is; None where that is not the user's."""
+        return self._text(frame) if _owner(frame.f_code) is _USER else None
+
     def _search(self, frame: FrameType | None) -> int:
         """The same, and finds out whose each frame is."""
         self.around, self.by_library, self.last = None, False, ""

@@ -32,14 +32,14 @@ class UsualCalls(OtherCalls):
         self.open: dict[int, int] = {}
 
     def again(self, group: Any, key: Hashable, own_work: bool, numbered: bool) -> int | None:
-        """Does what ``Recorder.began`` does where the group, the ``key`` and the user's line are known.
+        """Does what ``Recorder.began`` does where the group and the ``key`` are known.
 
         None, and nothing is recorded, where one of them is not, or where an object collective or a library is
         around. ``numbered``: calls like this have numbers in their group. To be called by the function that
         torch.distributed, or the user, calls.
 
         The frames of what decorates a function of torch.distributed are passed without a look, and what calls
-        that function has to be such a function, too, or a line of the user's that was found before.
+        that function has to be such a function, too, or the user's.
         """
         places = self._places
         if not places.plain:
@@ -54,8 +54,10 @@ class UsualCalls(OtherCalls):
                 found = places.texts.get((id(frame.f_code), frame.f_lasti))
                 if found is not None:
                     break
-            else:  # the user calls the group's method
-                found = places.texts[id(frame.f_code), frame.f_lasti]
+            else:  # a line that is new, or the user calls the group's method
+                found = places.texts.get((id(frame.f_code), frame.f_lasti)) or places.of_user(frame)
+                if found is None:
+                    return None
         except (KeyError, ValueError):  # a thread of torch has no such frame
             return None
         place, places.last = found

@@ -72,12 +72,14 @@ class _Tensor:
         return 4
 
 
-# A user's function that makes the calls, twice: whose code it is, is found out anew for each.
+# A user's function that makes the calls, each on two lines: whose code it is, is found out anew for each.
 _FILE = "/rehearsed/test_x.py"
 _SOURCE = """
 def test_x(begin, calls, wait):
     begin()
-    for call, given in calls * 2:
+    for call, given in calls:
+        wait(call(*given))
+    for call, given in calls:
         wait(call(*given))
 """
 

@@ -7,6 +7,7 @@ import threading
 import unittest
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -68,18 +69,30 @@ class UsualCallsTest(unittest.TestCase):
                 self.assertEqual(replace(after, **same), before)
 
     def test_something_new(self) -> None:
-        """Nothing is recorded of a call whose group, arguments or line was never seen."""
+        """Nothing is recorded of a call whose group or arguments were never seen, or that a library makes."""
         self.called(again=False)
+        space: dict[str, Any] = {}
+        exec(compile("def call(inner):\n    return inner()\n", "/venv/site-packages/x.py", "exec"), space)
         calls: dict[str, Callable[[], int | None]] = {
             "the arguments": lambda: self.called("barrier"),
             "the group": lambda: self.called(group="1"),
-            "the line": lambda: self.method("all_reduce", "0", again=True),
+            "a library's line": lambda: space["call"](partial(self.method, "all_reduce", "0", again=True)),
         }
         for what, call in calls.items():
             with self.subTest(what):
                 self.assertIsNone(call())
                 self.assertEqual(len(self.calls()), 1)
         self.assertIsNotNone(self.called())
+
+    def test_new_line(self) -> None:
+        """A line of the user's that was never seen is found out, and known from then on."""
+        self.called(again=False)
+        for _ in range(2):
+            self.method("all_reduce", "0", again=True)
+        places = [call.place for call in self.calls()]
+        self.assertIn("in called", places[0])
+        self.assertIn("in test_new_line", places[1])
+        self.assertEqual(places[2], places[1])
 
     def test_forgotten(self) -> None:
         """After the log has forgotten its texts, or the groups are new, the next call is new as well."""
