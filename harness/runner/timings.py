@@ -37,7 +37,7 @@ from harness.errors import UsageError
 from harness.record import TestRecord
 from harness.runner.suites_root import suites_root
 from harness.runner.unit import Unit, split_id
-from harness.runner.warm_up import warm_up_key
+from harness.runner.warm_up import is_warm_up, warm_up_key
 
 VERSION = 1
 # Seconds for a test whose package has no entries: the time of a small multi-rank test on two cores.
@@ -165,9 +165,15 @@ def _as_seconds(entries: Mapping[str, float]) -> dict[str, float]:
 
 
 def pooled(parts: Iterable[Timings]) -> Timings:
-    """The timings of one run from its parts (shards, repeats): the median where several measured a test."""
+    """The timings of one run from its parts (shards, repeats): the median where several measured a test.
+
+    Of a warm-up it is the longest: the others are the beginnings of it.
+    """
     parts = tuple(parts)
-    return Timings(_medians(p.tests for p in parts), _medians(p.fixtures for p in parts))
+    fixtures = _medians(p.fixtures for p in parts)
+    for key in filter(is_warm_up, fixtures):
+        fixtures[key] = max(p.fixtures.get(key, 0.0) for p in parts)
+    return Timings(_medians(p.tests for p in parts), fixtures)
 
 
 def _medians(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:

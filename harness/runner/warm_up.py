@@ -29,6 +29,11 @@ def warm_up_key(module: str) -> str:
     return f"warm up {module}"
 
 
+def is_warm_up(key: str) -> bool:
+    """Whether a key among the seconds of fixtures is that of a warm-up."""
+    return key.startswith(warm_up_key(""))
+
+
 class WarmUps:
     """What a worker finds out of the warm-ups of its batch, which is of one module."""
 
@@ -38,6 +43,7 @@ class WarmUps:
         self._start_s: float | None = None  # what it took until the first test began
         self._modules = 0
         self._suspect_s: float | None = None  # of a test that no other has followed yet
+        self._total_s = 0.0
         self._first = True
 
     def begin(self) -> None:
@@ -50,8 +56,9 @@ class WarmUps:
         """The record of the test that began last, with what it tells.
 
         The first test of the worker and one that imports many modules are marked: they may have warmed it up.
-        How long that took is known as soon as another test has ended, and is in that one's record, with what
-        went before the first test, as pytest's collection of thousands. Skipped tests tell nothing.
+        How long that took is known as soon as another test has ended, and is in that one's record, with all
+        that was known before: earlier warm-ups, and what went before the first test, as pytest's collection
+        of thousands. Skipped tests tell nothing.
         """
         if record.status is Status.SKIPPED:
             return record
@@ -62,11 +69,11 @@ class WarmUps:
             return replace(record, extra={**record.extra, MARK: True})
         if self._suspect_s is None:
             return record
-        warm_up_s = max(0.0, self._suspect_s - record.duration_s) + (self._start_s or 0.0)
-        self._suspect_s = None
-        if warm_up_s < LEAST_S:
+        self._total_s += max(0.0, self._suspect_s - record.duration_s) + (self._start_s or 0.0)
+        self._suspect_s, self._start_s = None, 0.0
+        if self._total_s < LEAST_S:
             return record
-        fixtures = {**record.extra.get("fixtures_s", {}), self._key: warm_up_s}
+        fixtures = {**record.extra.get("fixtures_s", {}), self._key: self._total_s}
         return replace(record, extra={**record.extra, "fixtures_s": fixtures})
 
 

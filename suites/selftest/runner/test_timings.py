@@ -101,9 +101,10 @@ class MergeTest(unittest.TestCase):
         parts = [
             Timings({"a": 1.0}),
             Timings({"a": 9.0}, {"m": 1.0}),
-            Timings({"a": 2.0, "b": 5.0}, {"m": 2.0}),
+            Timings({"a": 2.0, "b": 5.0}, {"m": 2.0, "warm up m": 1.0}),
+            Timings({}, {"warm up m": 4.0}),
         ]
-        self.assertEqual(timings.pooled(parts), Timings({"a": 2.0, "b": 5.0}, {"m": 1.5}))
+        self.assertEqual(timings.pooled(parts), Timings({"a": 2.0, "b": 5.0}, {"m": 1.5, "warm up m": 4.0}))
 
     def test_of_record(self) -> None:
         """A test that did not fail has its seconds and those of its fixtures.

@@ -62,11 +62,13 @@ class DecisionTest(unittest.TestCase):
             modules = {f"warm_up_{n}": types.ModuleType(f"warm_up_{n}") for n in range(number)}
             warm_ups = WarmUps("m")
             warm_ups.begin()
-            warm_ups.noted(record(0.5))
+            for duration_s in (1.0, 0.5):
+                warm_ups.noted(record(duration_s))
+            warm_ups.begin()
             with self.subTest(number), mock.patch.dict(sys.modules, modules):
                 self.assertEqual(may_warm_up(warm_ups.noted(record(3.0))), marked)
                 warm_ups.begin()
-                self.assertEqual(told(warm_ups.noted(record(1.0))), 2.0 if marked else None)
+                self.assertEqual(told(warm_ups.noted(record(1.0))), 2.5 if marked else None)
 
 
 class RecordTest(RunnerCase):
