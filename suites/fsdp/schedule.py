@@ -177,6 +177,8 @@ def scheduled() -> Iterator[Schedule]:
     }
     with (
         mock.patch.multiple(torch.cpu, **device),
+        # FSDP2 asks it where a gather is left over, on the CPU as well; a CUDA build would look for a GPU.
+        mock.patch.object(torch.accelerator, "current_stream", device["current_stream"]),
         mock.patch.object(record_function, "__enter__", named),
         mock.patch.object(torch.UntypedStorage, "resize_", resized),
         _Operators(schedule),
