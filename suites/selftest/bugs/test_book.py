@@ -178,6 +178,9 @@ class PatternsTest(unittest.TestCase):
             ("dtensor_item_of_partial", "dtensor: silently wrong: value of v# differs, (Replicate(),) | Replicate, Shard; {0}.sum(); {0}[{1}]", True),  # noqa: E501
             ("dtensor_item_of_partial", "dtensor: silently wrong: value of v# differs, (Replicate(),) | Replicate, Shard; {0}[{1}]", False),  # noqa: E501
             ("dtensor_item_of_partial", "dtensor: refused: IndexError: index # is out of bounds for dimension # with size # | Replicate, Shard; {0}.sum(); {0}[{1}]", True),  # noqa: E501
+            ("dtensor_backward_of_matmul_by_batch", "dtensor: refused: RuntimeError: shape '[#, #]' is invalid for input of size # | Replicate, uneven Shard; {0} @ {1}; backward", True),  # noqa: E501
+            ("dtensor_backward_of_matmul_by_batch", "dtensor: refused: RuntimeError: shape '[#, #]' is invalid for input of size # | Replicate, uneven Shard; {0} @ {1}", False),  # noqa: E501
+            ("dtensor_backward_of_matmul_by_batch", "dtensor: refused: RuntimeError: shape '[#, #]' is invalid for input of size # | Replicate, uneven Shard; {0}.sum(0); backward", False),  # noqa: E501
             ("dtensor_squeeze_in_place", "dtensor: internal assertion: IndexError: Dimension out of range (expected to be in range of [#, #], but got #) | Replicate, uneven Shard; torch.nn.functional.linear({0}, {1}, {2})", True),  # noqa: E501
             ("dtensor_squeeze_in_place", "dtensor: internal assertion: IndexError: Dimension out of range (expected to be in range of [#, #], but got #) | Replicate, uneven Shard; {0}.sum(0)", False),  # noqa: E501
             ("dtensor_backward_of_redistributed_reduction", "dtensor: internal assertion: AssertionError: Redistribution from one partial type (P(sum)) to another (P(max)) is unsupported. | Partial(max), Replicate, uneven Shard; redistribute; {0} + {1}; backward", True),  # noqa: E501
