@@ -16,10 +16,10 @@ from harness.fuzzing.dtensors.program import DTensorProgram
 from harness.fuzzing.dtensors.ranks import Ranks
 from harness.fuzzing.hunted import Rejected
 
-#: What DTensor says where it does not support something.
+#: What DTensor says where it does not support something, and local tensors where ranks branch unlike.
 REFUSED = re.compile(
     "sharding strategy|not supported|not implemented|redistribute the|requires redistribution"
-    "|without redistribution",
+    "|without redistribution|one process plays all ranks",
     re.IGNORECASE,
 )
 
@@ -53,7 +53,8 @@ def differences(program: DTensorProgram, ranks: Ranks) -> list[str]:
 def failure(program: DTensorProgram, ranks: Ranks) -> Exception | None:
     """How a program fails: an AssertionError for the first difference, or what DTensor raises.
 
-    None where it does not, and ``Rejected`` where DTensor says that it does not support something.
+    None where it does not, and ``Rejected`` where DTensor says that it does not support something, or local
+    tensors that one process cannot take the branches of all ranks.
     """
     try:
         found = differences(program, ranks)
@@ -63,7 +64,7 @@ def failure(program: DTensorProgram, ranks: Ranks) -> Exception | None:
 
 
 def is_refusal(error: BaseException) -> bool:
-    """Whether an error says that DTensor does not support something."""
+    """Whether an error says that DTensor does not support something, or that one process cannot play it."""
     return isinstance(error, NotImplementedError) or REFUSED.search(str(error)) is not None
 
 

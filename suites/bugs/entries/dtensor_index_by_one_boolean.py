@@ -12,8 +12,6 @@ upstream: none found; pytorch/pytorch#152717 is of masks of several booleans
 who: Whoever keeps or drops a whole tensor by a condition that all() or any() gives.
 seen: ^dtensor: refused: RuntimeError: aten\.index\.Tensor:? got mixed[^|]*\|
     .*\.(all|any)\([^;]*; (.*; )?\{0\}\[\{1\}\]
-seen: ^dtensor: silently wrong: a truth value is True on rank[^|]*\|
-    .*\.(all|any)\([^;]*; (.*; )?\{0\}\[\{1\}\]
 """
 
 import tempfile

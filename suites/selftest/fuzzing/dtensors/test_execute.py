@@ -93,6 +93,17 @@ class ExecuteTest(unittest.TestCase):
         self.assertTrue(is_refusal(RuntimeError("Please redistribute the tensor before this operation.")))
         self.assertFalse(is_refusal(RuntimeError("integer modulo by zero")))
 
+    def test_branches_by_rank(self) -> None:
+        """Where ranks branch unlike, as by whose rows an index is in, one process cannot play them."""
+        inputs = Input((5, 3), ("Replicate()",)), Input((18, 2), ("Shard(0)",))
+        statements = (
+            Statement("torch.count_nonzero({0})", (0,)),
+            Statement("torch.nn.functional.embedding({0}, {1})", (2, 1)),
+        )
+        refused = failed(DTensorProgram((2,), inputs, statements))
+        self.assertIsInstance(refused, Rejected)
+        self.assertRegex(str(refused), "^a truth value is True on rank")
+
 
 if __name__ == "__main__":
     unittest.main()
