@@ -427,4 +427,12 @@ EQUIVALENT: dict[str, str] = {
     ),
     "torch/distributed/tensor/_sharding_prop.py ShardingPropagator.propagate_op_sharding_non_cached: "
     "op_schema.op => op_schema.args_schema": "the operator is for the words of an error",
+    "torch/distributed/fsdp/_exec_order_utils.py _ExecOrderData.get_handle_to_backward_prefetch: "
+    "range(self._backward_prefetch_limit) => reversed(list(range(self._backward_prefetch_limit)))": (
+        "only the number of turns counts, for the number of a turn is not read"
+    ),
+    "torch/distributed/algorithms/_comm_hooks/default_hooks.py _low_precision_hook: "
+    "output.dtype => output.data": "it is cast then always, which leaves what has the type already",
+    "torch/distributed/tensor/_redistribute.py _optimize_transform_infos: "
+    "len(transform_infos) < 2 => False": "one step is merged with none, and no steps are none",
 }
