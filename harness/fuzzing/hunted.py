@@ -72,7 +72,7 @@ class Hunted(ABC, Generic[P]):
     #: The name for ``--fuzzer``.
     name: ClassVar[str]
     #: The fuzzer whose bugs these are, where programs of another are drawn in another way; itself else.
-    of: ClassVar[str] = ""
+    variant_of: ClassVar[str] = ""
     #: Seconds that a program may take. One that takes more is a hang.
     timeout_s: ClassVar[float] = 30.0
     #: Modules that take long to import, and are imported once for all ranks.
@@ -127,7 +127,7 @@ class Hunted(ABC, Generic[P]):
 
     def signature(self, program: P, failure: Failure) -> Signature:
         """By what the book, and a hunt's other finds, are asked about a program that fails."""
-        return Signature(self.of or self.name, failure, self.structure(program))
+        return Signature(self.variant_of or self.name, failure, self.structure(program))
 
     def to_json(self, program: P) -> Any:
         """Encodes a program as JSON-able values, from which ``from_json`` restores it."""

@@ -11,6 +11,7 @@ Where to change what:
     shard_variables, shard_assignment     which shard this machine runs, and which tests are in it
     timings, time_limits                  how long tests are expected to take, and how long they may take
     batching, scheduling, queue, shuffle  which tests share a worker, and which worker starts next
+    work_sharing, warm_up                 when an idle slot takes tests back, and what it would do again
     plan, session                         attempts, reruns and repeats; the loop of a run
     zygote_owner, zygote_process, zygote  the process that imports test modules and forks workers
     zygote_interpreter                    how it is started, before the controller knows what it is to import

@@ -32,12 +32,13 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Find:
-    """A program that failed: program ``number`` of its seed, shrunk to ``script`` where ``shrunk``.
+    """A program that failed: program ``number`` of a fuzzer's seed, shrunk to ``script`` where ``shrunk``.
 
     ``entry``: the bug of the book that it is. ``releases``: how the script fails in a fresh process, by the
     release of torch, "" where it passes; empty where it did not run (a known bug, a find that is not shrunk).
     ``schedules``: how it fails on ranks, by their delays, "" where it passes. ``program``: what failed,
-    before it was shrunk, as its fuzzer encodes it; None in the journals of older hunts.
+    before it was shrunk, as its fuzzer encodes it; None in the journals of older hunts. ``fuzzer``: what drew
+    it, where that is a variant of the fuzzer that the signature names.
     """
 
     signature: Signature
@@ -49,6 +50,12 @@ class Find:
     releases: dict[str, str]
     schedules: dict[str, str] = field(default_factory=dict)
     program: Any = None
+    fuzzer: str = ""
+
+    @property
+    def drawn_by(self) -> str:
+        """The name for ``--fuzzer`` with which the seed draws the program again."""
+        return self.fuzzer or self.signature.fuzzer
 
     @property
     def confirmed(self) -> bool:

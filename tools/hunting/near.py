@@ -58,7 +58,7 @@ def near(fuzzer: Hunted[Any], drawn: Iterator[Any], failed: Failed, choice: rand
 def failed_before(fuzzer: Hunted[Any], directory: Path) -> Failed:
     """The programs of a fuzzer that the journal's last finds are of."""
     finds = (each for each in journal.read(directory) if isinstance(each, Find))
-    own = [find for find in finds if find.signature.fuzzer == fuzzer.name and find.program is not None]
+    own = [find for find in finds if find.drawn_by == fuzzer.name and find.program is not None]
     failed = Failed()
     for find in own[-LAST:]:
         failed.add(find, fuzzer.from_json(find.program))

@@ -72,7 +72,7 @@ def file_name(signature: str) -> str:
 def _script(signature: str, group: Sequence[Find]) -> str:
     """The shortest script, with what is known of it above."""
     find = min((each for each in group if each.confirmed), key=lambda each: len(each.script))
-    told = [signature, f"seed {find.seed}, program {find.number}"]
+    told = [signature, f"--fuzzer {find.drawn_by}, seed {find.seed}, program {find.number}"]
     told += [f"torch {release}: {came or 'passes'}" for release, came in find.releases.items()]
     told += [*_race(find)] if find.is_race else []
     return "".join(f"# {line}\n" for line in told) + find.script

@@ -122,7 +122,8 @@ def _found(
     entry = book.known(str(signature))
     script = fuzzer.script(program)
     name = None if entry is None else entry.name
-    find = Find(signature, task.seed, number, shrink, script, name, {}, program=encoded)
+    drawn = "" if signature.fuzzer == fuzzer.name else fuzzer.name
+    find = Find(signature, task.seed, number, shrink, script, name, {}, program=encoded, fuzzer=drawn)
     if entry is not None or not shrink:
         return find
     releases = confirmed(script, fuzzer.timeout_s, task.pythons)

@@ -77,7 +77,7 @@ class DTensorPairPrograms(DTensorPrograms):
     """A sweep over pairs of operators, many of which random programs have once in hours."""
 
     name = "dtensor-pairs"
-    of = DTensorPrograms.name
+    variant_of = DTensorPrograms.name
 
     def drawn(self, seed: int) -> Iterator[DTensorProgram]:
         """A slice of the table of pairs; so many seeds in a row as it has slices are all of it."""

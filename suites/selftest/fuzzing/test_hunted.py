@@ -63,7 +63,7 @@ class HuntedTest(unittest.TestCase):
         """The book is asked by the fuzzer's name, or by that of which it is a part."""
         failure = Failure(Kind.WRONG, "odd: #")
         self.assertEqual(str(Sums().signature((1, 2), failure)), "sums: silently wrong: odd: # | (#, #)")
-        with mock.patch.object(Sums, "of", "numbers"):
+        with mock.patch.object(Sums, "variant_of", "numbers"):
             self.assertEqual(Sums().signature((1, 2), failure).fuzzer, "numbers")
 
     def test_structure_has_no_numbers(self) -> None:
@@ -83,7 +83,7 @@ class RegisteredTest(unittest.TestCase):
     def test_names(self) -> None:
         for name in FUZZERS:
             self.assertEqual(hunted(name).name, name)
-            self.assertIn(hunted(name).of, ("", *FUZZERS))
+            self.assertIn(hunted(name).variant_of, ("", *FUZZERS))
 
     def test_programs_follow_from_the_seed(self) -> None:
         for fuzzer, programs in first_programs():

@@ -26,6 +26,12 @@ class SummaryTest(unittest.TestCase):
         self.assertIn(f"    2 {file_name(str(SIGNATURE))} {SIGNATURE}", text)
         (script,) = found.scripts.values()
         self.assertTrue(script.endswith("# torch 2.12: passes\nassert False\n"), script)
+        self.assertIn("# --fuzzer aot, seed 3, program 1\n", script)
+
+    def test_fuzzer_that_drew_it(self) -> None:
+        """A variant's finds are those of the fuzzer to the book, but their seed is the variant's."""
+        (script,) = summary([replace(NEW, fuzzer="aot-pairs")]).scripts.values()
+        self.assertIn("# --fuzzer aot-pairs, seed 3, program 1\n", script)
 
     def test_race(self) -> None:
         """A race is new although its script passes, and is told with a schedule of each end."""

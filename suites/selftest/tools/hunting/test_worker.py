@@ -40,6 +40,13 @@ class RunTest(unittest.TestCase):
         self.assertEqual(find.releases, {"here": "silently wrong: sum #"})
         self.assertEqual((find.seed, find.number, find.shrunk), (5, 1, True))
 
+    def test_variant(self) -> None:
+        """A variant's find has the signature of its fuzzer, and says with which its seed draws it again."""
+        with mock.patch.object(hunted.Hunted, "variant_of", "sums"):
+            find, _ = self.hunt(time.time() + 600)
+        assert isinstance(find, Find)
+        self.assertEqual((find.signature.fuzzer, find.drawn_by), ("sums", "odd sums"))
+
     def test_failures_that_are_frequent_are_not_all_shrunk(self) -> None:
         with mock.patch.object(worker, "ONE_IN", 1 << 60):
             find, _ = self.hunt(time.time() + 600, seen=ALL_UP_TO)
