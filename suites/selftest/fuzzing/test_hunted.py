@@ -60,7 +60,7 @@ class HuntedTest(unittest.TestCase):
         self.assertIs(sys.modules["__main__"], before)
 
     def test_signature(self) -> None:
-        """The book is asked by the fuzzer's name, or by that of which it is a part."""
+        """The book is asked by the name of the fuzzer, or of that of which it is a variant."""
         failure = Failure(Kind.WRONG, "odd: #")
         self.assertEqual(str(Sums().signature((1, 2), failure)), "sums: silently wrong: odd: # | (#, #)")
         with mock.patch.object(Sums, "variant_of", "numbers"):

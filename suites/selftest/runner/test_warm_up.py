@@ -1,4 +1,4 @@
-"""Tests that a record tells of its module's warm-up, by how many modules the test imported."""
+"""Tests what a worker tells of its module's warm-up: which tests may have been it, and how long it took."""
 
 from __future__ import annotations
 
