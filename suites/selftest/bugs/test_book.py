@@ -219,6 +219,10 @@ class PatternsTest(unittest.TestCase):
             ("compiled_views_beside_shared_arguments", f"compile: {values} | t0 = a * b; t1 = t0.t(); return t0, t1 | y0, y0, 1 leaves", False),  # noqa: E501
             ("compiled_view_of_transposed_result", f"views: {values} | t0 = a * 3; t0.t_(); t1 = t0.unsqueeze(0); return t1, t0 | y0 |", True),  # noqa: E501
             ("compiled_view_of_transposed_result", f"views: {values} | a.t_(); t0 = a * 3; return t0 | y0 |", False),  # noqa: E501
+            ("compiled_copy_of_expanded_to_itself", "views: refused: RuntimeError: more than one element of the written-to tensor refers to a single memory location | t0 = a.expand(2, *a.shape); t0.copy_(t0); return t0 | y0 | dynamic=True", True),  # noqa: E501
+            ("compiled_copy_of_expanded_to_itself", "views: refused: RuntimeError: more than one element of the written-to tensor refers to a single memory location | t0 = a.expand(2, *a.shape); t1 = a.expand(2, *a.shape); with torch.no_grad(): t0.copy_(t1); t2 = t0.clone(); return t2 | y0 | dynamic=True", True),  # noqa: E501
+            ("compiled_copy_of_expanded_to_itself", "views: refused: RuntimeError: more than one element of the written-to tensor refers to a single memory location | t0 = a.expand(2, *a.shape); t1 = t0.detach(); t1.copy_(t0); return t0 | y0 | dynamic=True", True),  # noqa: E501
+            ("compiled_copy_of_expanded_to_itself", "views: refused: RuntimeError: more than one element of the written-to tensor refers to a single memory location | t0 = a.expand(2, *a.shape); t0.mul_(2); return t0 | y0 | dynamic=True", False),  # noqa: E501
             ("compiled_write_to_expanded_view", f"aot: {values} | t0 = a.expand(2, *a.shape); t0.zero_(); return a | y0 |", True),  # noqa: E501
             ("compiled_write_to_expanded_view", f"aot: {values} | t0 = a.expand(2, *a.shape); t0.mul_(2); return a | y0 |", False),  # noqa: E501
             ("compiled_write_to_double_scalar", f"compile: {written} | a.mul_(2); return a | y0, 0 leaves | y0: () float64 | torch.compile", True),  # noqa: E501
