@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from harness.communication.difference_text import MOST_SIDES, Explanation, verb_of
-from harness.communication.matching import CallsByRank, differences
+from harness.communication.matching import CallsByRank, differences_of, row_key, rows
 from harness.communication.message_counts import counts_text, unequal_counts
 from harness.communication.missing_ranks import MissingRanks, decisive, in_a_cycle
 from harness.communication.outlier import outlier
@@ -39,15 +39,15 @@ def _cycle_text(calls: CallsByRank, cycle: Sequence[int], waiting: Mapping[int, 
     return Explanation(f"ranks {arrows} wait for each other in {operations}{at}{counts}", ())
 
 
-def crossed_groups(waiting: Mapping[int, Waiting]) -> Explanation | None:
+def crossed_groups(calls: CallsByRank, waiting: Mapping[int, Waiting]) -> Explanation | None:
     """Ranks that wait on different groups, and call the other's group later or earlier.
 
-    None where two of them differ in one collective: another order of groups leaves each collective as it is.
+    None where ranks differ in one of these collectives: another order of groups leaves each as it is.
     """
     cycle = in_a_cycle(waiting)
     on = {rank: waiting[rank] for rank in cycle if waiting[rank].call.kind is Kind.COLLECTIVE}
     groups = {w.call.signature.group_key for w in on.values()}
-    if len(groups) < 2 or len(on) < len(cycle) or differences({r: (w.call,) for r, w in on.items()}):
+    if len(groups) < 2 or len(on) < len(cycle) or _differ(calls, [w.call for w in on.values()]):
         return None
     same = alike(on, lambda rank: on[rank].call.signature.group_key)
     for each in on.values():
@@ -67,6 +67,12 @@ def crossed_groups(waiting: Mapping[int, Waiting]) -> Explanation | None:
         f"ranks call groups in different orders and wait for each other: {', '.join(parts)}",
         tuple(sorted(odd)),
     )
+
+
+def _differ(calls: CallsByRank, among: Sequence[Call]) -> bool:
+    """Whether ranks differ in a collective to which one of these calls belongs, also ranks past it."""
+    keys = {row_key(call) for call in among}
+    return bool(differences_of(row for row in rows(calls) if row_key(row.first) in keys))
 
 
 def _two_orders_text(sides: Sequence[tuple[Sequence[int], Call]]) -> str | None:

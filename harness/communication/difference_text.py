@@ -64,17 +64,14 @@ def _set(members: Iterable[int]) -> str:
     return "group {" + ", ".join(map(str, members)) + "}"
 
 
-def _value(
-    one: str, several: str, name: str, shown: Callable[[str], str] = str
-) -> Callable[[Row, Sides], str]:
+def _value(one: str, several: str, shown: Callable[[str], str]) -> Callable[[Row, Sides], str]:
     def say(row: Row, sides: Sides) -> str:
         (ranks, value), *others = sides
         call = _of(row, ranks)
-        rest = ", ".join(f"{ranks_text(each)} {shown(text)}" for each, text in others)
-        first = f"{verb_of(ranks, one, several)} {shown(value)}"
-        if name == "tensors":
-            return f"{first} in {call.brief}{call.at}, {rest}"
-        return f"{first}, {rest}, in {call.brief}{call.at}"
+        rest = "".join(
+            f", {ranks_text(each)} {shown(text)}{_elsewhere(row, each, call)}" for each, text in others
+        )
+        return f"{verb_of(ranks, one, several)} {shown(value)}{rest}, in {call.brief}{call.at}"
 
     return say
 
@@ -89,8 +86,14 @@ def _tensors(row: Row, sides: Sides) -> str:
     (ranks, value), *others = sides
     call = _of(row, ranks)
     verb = _TENSOR_VERBS.get(call.signature.operation, ("gives", "give"))
-    rest = ", ".join(f"{ranks_text(each)} {text}" for each, text in others)
+    rest = ", ".join(f"{ranks_text(each)} {text}{_elsewhere(row, each, call)}" for each, text in others)
     return f"{verb_of(ranks, *verb)} {value} in {call.brief}{call.at}, {rest}"
+
+
+def _elsewhere(row: Row, ranks: Sequence[int], than: Call) -> str:
+    """The line of these ranks' call, if it is another one than that of the call that has been told."""
+    call = _of(row, ranks)
+    return "" if call.place == than.place else call.at
 
 
 _TENSOR_VERBS = {
@@ -106,8 +109,8 @@ _TENSOR_VERBS = {
 _SAY: Mapping[str, Callable[[Row, Sides], str]] = {
     "operation": _operations,
     "members": _members,
-    "root": _value("takes", "take", "root", lambda rank: f"rank {rank} for the root"),
-    "reduce operation": _value("reduces", "reduce", "reduce operation", lambda name: f"with {name}"),
+    "root": _value("takes", "take", lambda rank: f"rank {rank} for the root"),
+    "reduce operation": _value("reduces", "reduce", lambda name: f"with {name}"),
     "tensors": _tensors,
     "parts": _parts,
 }

@@ -54,12 +54,14 @@ def explain(states: Sequence[RankState], *, over: bool = False) -> Explanation |
     if not waiting:
         return differing or (_unanswered(states) if over else None)
     waiting = narrowed(calls, waiting)
-    incomplete, crossed = _incomplete(calls, by_rank, waiting), crossed_groups(waiting)
+    incomplete, crossed = _incomplete(calls, by_rank, waiting), crossed_groups(calls, waiting)
     # Where one rank alone holds up all others, a collective tells better which one is odd; so it does in a
     # cycle over more than two groups, of which most ranks have no order in common.
     if crossed is not None and incomplete is not None and crossed.ranks != incomplete.ranks:
         one = len(decisive(waiting)) == 1
         crossed = None if one or (not crossed.ranks and groups_in_a_cycle(waiting) > 2) else crossed
+    if crossed is not None and not crossed.ranks:  # the order that most have may tell who took another group
+        crossed = other_group(calls, waiting) or crossed
     return (
         crossed
         or differing
@@ -92,9 +94,9 @@ def _incomplete(
     told = "; ".join(verb_of(ranks, *text) for text, ranks in same)
     waits = [w for rank, w in waiting.items() if found.row.calls.get(rank) is w.call]
     if found.superfluous:
-        return Explanation(f"{waits_text(waits)}, for which nobody comes: {told}", found.odd)
+        return Explanation(f"{waits_text(waits, told)}, for which nobody comes: {told}", found.odd)
     waits += [w for rank, w in waiting.items() if w not in waits and rank not in found.missing]
-    return Explanation(f"{told}; {waits_text(waits)}", found.odd)
+    return Explanation(f"{told}; {waits_text(waits, told)}", found.odd)
 
 
 def _missing_text(
@@ -139,9 +141,9 @@ def _absent_text(
     same = alike(absent, lambda rank: _state_text(by_rank[rank], call))
     if all(by_rank[rank].finished for rank in absent) and len(absent) > len(waiting):
         left = "; ".join(f"{verb_of(ranks, *text)}" for text, ranks in same)
-        return Explanation(f"{waits_text(waits)}, for which nobody comes: {left}", tuple(who))
+        return Explanation(f"{waits_text(waits, left)}, for which nobody comes: {left}", tuple(who))
     told = "; ".join(verb_of(ranks, *text) for text, ranks in same)
-    return Explanation(f"{told}; {waits_text(waits)}{more}", tuple(absent))
+    return Explanation(f"{told}; {waits_text(waits, told)}{more}", tuple(absent))
 
 
 def _state_text(state: RankState, missed: Call) -> tuple[str, str]:
@@ -174,7 +176,7 @@ def _elsewhere(by_rank: Mapping[int, RankState], waiting: Mapping[int, Waiting])
     """Ranks that wait in different calls, of which each waits for the others."""
     if len(waiting) < 2 or all(w.call.kind is Kind.STORE for w in waiting.values()):
         return None
-    same = alike(waiting, lambda rank: call_text(waiting[rank]))
+    same = alike(waiting, lambda rank: call_text(waiting[rank].call))
     sides = sorted(same, key=lambda side: (-len(side[1]), side[1][0]))
     if len(sides) < 2:
         return None

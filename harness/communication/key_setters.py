@@ -33,14 +33,16 @@ def gone_past(calls: CallsByRank, each: Waiting) -> tuple[int, ...]:
     """Of the ranks for whose own keys another waits, those that will not set them where the others did.
 
     They are in a collective, or past it, before which every rank that has set its own key did so. () where
-    these, and the one that waits, are not more than they: then nobody knows who is odd.
+    these, and the one that waits, are not more than they: then nobody knows who is odd. Whether the one that
+    waits has set its own does not count: it will not come as long as it waits.
     """
     series = {_numbered(name)[0] for name in names_of(each.call)[1:]}
     setting = {
         rank: call.started_s
         for rank, mine in calls.items()
         for call in mine
-        if call.kind is Kind.SETTING and any((s, rank) in map(_numbered, names_of(call)[1:]) for s in series)
+        if rank != each.rank and call.kind is Kind.SETTING
+        if any((s, rank) in map(_numbered, names_of(call)[1:]) for s in series)
     }
     after = [
         row.calls.keys()

@@ -54,10 +54,18 @@ class CyclesTest(unittest.TestCase):
         """Two groups in different orders; one group is not crossed with itself."""
         one, other = (call(members=(0, 1, 2), group=group) for group in "12")
         stuck = waiting([one], [one], [other])
-        found = crossed_groups(stuck)
+        found = crossed_groups({0: [one], 1: [one], 2: [other]}, stuck)
         assert found is not None
         self.assertEqual((found.ranks, groups_in_a_cycle(stuck)), ((2,), 2))
-        self.assertIsNone(crossed_groups(waiting([one], [one], [])))
+        self.assertIsNone(crossed_groups({0: [one], 1: [one], 2: []}, waiting([one], [one], [])))
+
+    def test_other_tensors(self) -> None:
+        """Groups are not crossed where a rank gave other tensors to one of the calls, and went on."""
+        one, other = (call(members=(0, 1, 2), group=group) for group in "12")
+        more = call(members=(0, 1, 2), group="2", agreed="3 x float32", state="ended")
+        self.assertIsNone(
+            crossed_groups({0: [more, one], 1: [one], 2: [other]}, waiting([one], [one], [other]))
+        )
 
 
 class MutualTest(unittest.TestCase):

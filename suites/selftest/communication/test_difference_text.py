@@ -21,14 +21,13 @@ class DifferenceTest(unittest.TestCase):
         self.assertEqual((said.text, said.ranks), (text, ranks))
 
     def test_tensors(self) -> None:
-        """The odd rank comes first, with what it gave, and where."""
+        """The odd rank comes first, with what it gave, and where; of others where, if elsewhere."""
         odd: dict[str, Any] = {"agreed": "3", "tensors": "(3,) float32", "place": "t.py:30 in test_x"}
         even: dict[str, Any] = {"agreed": "2", "tensors": "(2,) float32"}
-        self.check(
-            [call(**even), call(**odd), call(**even), call(**even)],
-            "rank 1 reduces (3,) float32 in all_reduce #1 (t.py:30 in test_x), ranks 0, 2, 3 (2,) float32",
-            1,
-        )
+        told = "rank 1 reduces (3,) float32 in all_reduce #1 (t.py:30 in test_x), ranks 0, 2, 3 (2,) float32"
+        self.check([call(**even), call(**odd), call(**even), call(**even)], f"{told} (t.py:20 in test_x)", 1)
+        even["place"] = odd["place"]
+        self.check([call(**even), call(**odd), call(**even), call(**even)], told, 1)
 
     def test_incomplete(self) -> None:
         """The fewer ranks come first: those that did not call it, or those that did."""
@@ -44,12 +43,18 @@ class DifferenceTest(unittest.TestCase):
                 self.assertEqual(incomplete_text(row, row.missing()), text)
 
     def test_root(self) -> None:
-        """The root that each takes."""
+        """The root that each takes, and where, if that is at different lines."""
         self.check(
             [call("broadcast", root=int(r == 2)) for r in range(4)],
             "rank 2 takes rank 1 for the root, ranks 0, 1, 3 rank 0 for the root, in broadcast #1 "
             "(t.py:20 in test_x)",
             2,
+        )
+        self.check(
+            [call("broadcast", root=r, place=f"t.py:{r + 30} in test_x") for r in range(2)],
+            "rank 0 takes rank 0 for the root, rank 1 rank 1 for the root (t.py:31 in test_x), in "
+            "broadcast #1 (t.py:30 in test_x)",
+            *(0, 1),
         )
 
     def test_operation(self) -> None:

@@ -102,7 +102,7 @@ class ExplainTest(unittest.TestCase):
             ],
             "rank 1 waits for rank 2 in recv from rank 2 (t.py:20 in test_x), and rank 2 for rank 1 in "
             "gather #1 of group {0, 1, 2} made at t.py:9 (t.py:20 in test_x); "
-            "ranks 0, 3 wait in barrier #1 (t.py:20 in test_x)",
+            "ranks 0, 3 wait in barrier #1 of group {0, 2, 3} made at t.py:9 (t.py:20 in test_x)",
             *(1, 2),
         )
 
@@ -176,7 +176,7 @@ class ExplainTest(unittest.TestCase):
             [*states, left(2)],
             "rank 2 left the test and never set what rank 0 waits for; "
             "rank 0 waits in store.get('1/2') (t.py:20 in test_x); "
-            "ranks 1, 3 wait in all_reduce #1 (t.py:20 in test_x)",
+            "ranks 1, 3 wait in all_reduce #1 of group {0, 1, 3} made at t.py:9 (t.py:20 in test_x)",
             2,
         )
 
@@ -203,7 +203,9 @@ class ExplainTest(unittest.TestCase):
                 waits(3, NEXT),
             ],
             "rank 3 never came to all_reduce #1 of group {0, 3} made at t.py:9: it waits in all_reduce #2 of "
-            "the default group (t.py:20 in test_x); ranks 0-2 wait in all_reduce #1 (t.py:20 in test_x)",
+            "the default group (t.py:20 in test_x); rank 0 waits in all_reduce #1 (t.py:20 in test_x); "
+            "rank 1 waits in all_reduce #1 of group {1, 3} made at t.py:9 (t.py:20 in test_x); "
+            "rank 2 waits in all_reduce #1 of group {2, 3} made at t.py:9 (t.py:20 in test_x)",
             3,
         )
 

@@ -81,6 +81,24 @@ class OtherGroupTest(unittest.TestCase):
             with self.subTest(name):
                 self.assertIsNone(self.found(each))
 
+    def test_one_group(self) -> None:
+        """The rank that takes a group of some where the others, those of its group too, take one of all."""
+        mine, theirs = call(members=(0, 1), group="1"), call()
+        calls: CallsByRank = {0: (theirs,), 1: (mine,), 2: (theirs,), 3: (theirs,)}
+        told = (
+            "rank 1 calls all_reduce on group {0, 1} made at t.py:9 (t.py:20 in test_x), "
+            "ranks 0, 2, 3 call it on the default group"
+        )
+        self.assertEqual(self.found(calls), Explanation(told, (1,)))
+        others: dict[str, CallsByRank] = {
+            "one of its group is elsewhere": {**calls, 0: (replace(theirs, place="t.py:30 in test_x"),)},
+            "it is in none of theirs": {r: (call(members=(0, 2, 3), group="2"),) for r in (0, 2, 3)},
+            "the others differ": {**calls, 3: (call(members=(2, 3), group="2"),)},
+        }
+        for name, each in others.items():
+            with self.subTest(name):
+                self.assertIsNone(self.found({1: (mine,), **each}))
+
     def test_many_groups(self) -> None:
         """Of many groups some are told."""
         pairs = [(n, n + 1) for n in range(0, 12, 2)]

@@ -54,6 +54,17 @@ class NarrowedTest(unittest.TestCase):
                 each = Waiting(0, calls[0][0], (1, 2, 3))
                 self.assertEqual(gone_past(calls, narrowed(calls, {0: each})[0]), expected)
 
+    def test_own_key_of_the_one_that_waits(self) -> None:
+        """That rank 0 has set a key of its own changes nothing: it would come later."""
+        late = call("barrier", 2)
+        calls = {
+            0: [sets_key("1/0"), waits_for_key("1/0, 1/1, 1/2, 1/3")],
+            **{rank: [sets_key(f"1/{rank}"), late] for rank in (1, 3)},
+            2: [late],
+        }
+        each = narrowed(calls, {0: Waiting(0, calls[0][1], (1, 2, 3))})[0]
+        self.assertEqual(gone_past(calls, each), (2,))
+
     def test_others(self) -> None:
         """Who waits for a message, or for workers, waits for the same as before."""
         calls = {0: [], 1: [sets_key("1/1")], 2: []}
