@@ -25,6 +25,8 @@ What differs from upstream, on purpose:
 * A failure in a ``MultiProcContinuousTest`` does not turn the rest of its class into skips; its ranks are
   replaced (related: ROCm/pytorch#2623).
 * A case whose ``setUp`` starts no ranks gets them when its method runs; upstream runs nothing and passes.
+* A test whose ``world_size`` is 0 (a number of GPUs where there are none) is skipped; upstream runs nothing
+  of it and passes.
 * A method that is an ``async def``, or has a ``yield``, is refused before its ranks start; upstream's
   ranks run nothing of it, and pass.
 * Ranks do not set ``TORCH_SHOW_CPP_STACKTRACES``, which makes every C++ error's message pages long and takes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import unittest
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,10 @@ __unittest = True  # unittest leaves this module's frames out of a failure's tra
 
 # A class that overrides this method starts its own processes, which upstream's code then has to join.
 OWN_START = "_start_processes"
+NO_RANKS = (
+    "its world_size is 0, as where it is a number of GPUs and there are none: upstream starts no rank, and "
+    "passes without a line of the test having run"
+)
 
 
 class _Contract(RankOrchestration):
@@ -103,6 +108,12 @@ class UpstreamRanks(_Contract):
         super()._run_in_rank(channel)
         if self._exited_with_zero:
             raise SystemExit(0)
+
+    def _number_of_ranks(self) -> int:
+        """The checked ``world_size``; a skip where it is zero."""
+        if self.world_size == 0:
+            raise unittest.SkipTest(NO_RANKS)
+        return super()._number_of_ranks()
 
     def _starts_its_own(self) -> bool:
         has_started = self._running is None and bool(self.processes)

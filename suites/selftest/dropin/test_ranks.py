@@ -118,6 +118,13 @@ class ParentTest(unittest.TestCase):
                     slower = Settings(timeout_s=30.0, timeout_multiplier=3.0)
                     self.assertEqual(Fresh(method)._timeout_s(slower), 3 * wanted)
 
+    def test_no_ranks(self) -> None:
+        """A world size of zero, which a number of GPUs can be, is a skip; another wrong one is an error."""
+        with mock.patch.object(Fresh, "world_size", 0), self.assertRaisesRegex(unittest.SkipTest, "is 0"):
+            Fresh("passes")._number_of_ranks()
+        with mock.patch.object(Fresh, "world_size", -1), self.assertRaisesRegex(ValueError, "-1"):
+            Fresh("passes")._number_of_ranks()
+
     def test_rerun_command(self) -> None:
         """The command runs the test on the harness's ranks, from the file that defines it."""
         wanted = f"python -m harness.dropin {os.path.abspath(__file__)} Fresh.passes"
