@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from harness.communication.python_groups import on_each_subclass, overrides
+from harness.communication.python_groups import named, on_each_subclass, overrides
 from harness.communication.recorder import NOT_RECORDED
 from harness.communication.tap_state import Taps
 from harness.communication_call import Kind
@@ -50,7 +50,8 @@ def store_wrappers(distributed: Any, taps: Taps) -> Iterator[tuple[Any, str, Cal
     for store in (getattr(distributed, name) for name in _STORES if hasattr(distributed, name)):
         for name, kind in kinds.items():
             if name in vars(store):
-                yield store, name, _store_call(getattr(store, name), f"store.{name}", kind, taps, prefixes)
+                # By the name of its caller C++ knows that a store of Python has no method of its own.
+                yield store, name, named(_store_call(getattr(store, name), name, kind, taps, prefixes), name)
         if "barrier" in vars(store):
             yield store, "barrier", _store_barrier(store.barrier, taps, prefixes)
     yield distributed.PrefixStore, "__init__", _prefixing(distributed.PrefixStore.__init__, prefixes)
@@ -72,8 +73,10 @@ def _prefixing(original: Callable[..., Any], prefixes: _Prefixes) -> Callable[..
 
 
 def _store_call(
-    original: Callable[..., Any], operation: str, kind: Kind, taps: Taps, prefixes: _Prefixes
+    original: Callable[..., Any], name: str, kind: Kind, taps: Taps, prefixes: _Prefixes
 ) -> Callable[..., Any]:
+    operation = f"store.{name}"
+
     @functools.wraps(original)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         recorder = taps.recorder

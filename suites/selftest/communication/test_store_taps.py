@@ -6,6 +6,7 @@ import socket
 import unittest
 from datetime import timedelta
 from typing import Any
+from unittest import mock
 
 import torch.distributed as dist
 
@@ -68,6 +69,20 @@ class RecordedTest(unittest.TestCase):
         self.notes, taps = Notes(), Taps()
         taps.recorder = self.notes  # type: ignore[assignment]  # all of a recorder that stores call
         self.call = {(owner, name): wrapper for owner, name, wrapper in store_wrappers(dist, taps)}
+
+    def test_store_of_python(self) -> None:
+        """A store of Python that leaves a method out has torch's error in a call of it, as unwrapped."""
+
+        class Partial(dist.Store):  # type: ignore[misc]  # torch has no types for it
+            """Has no method of its own."""
+
+        for name, given in (("append", ("key", "value")), ("multi_get", (["key"],))):
+            with (
+                self.subTest(name),
+                mock.patch.object(dist.Store, name, self.call[dist.Store, name]),
+                self.assertRaisesRegex(RuntimeError, "Not implemented"),
+            ):
+                getattr(Partial(), name)(*given)
 
     def test_prefixes(self) -> None:
         """A key has the prefixes of the stores around it, from the outermost in."""
