@@ -34,12 +34,14 @@ FORK_FDS = 4
 class Load:
     """Controller to zygote: import modules, with ``path`` in front of ``sys.path``, and list their tests.
 
-    ``environ`` are variables to set before, or with None to remove.
+    ``environ`` are variables to set before, or with None to remove; ``first`` are modules of torch to import
+    first, for workers that import their test's module themselves.
     """
 
     modules: list[str]
     path: list[str] = field(default_factory=list)
     environ: dict[str, str | None] = field(default_factory=dict)
+    first: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ class Loaded:
     process groups and the like: workers must not be forked from this process any more. ``import_s`` is the
     duration of the import, None where it imported torch too, whose time belongs to no single module.
     ``files`` are the sources that the list of tests depends on, and ``duplicates`` the ids that several
-    different tests share.
+    different tests share. ``of_torch`` are, where it is dirty, the slow modules of torch that are imported.
     """
 
     module: str
@@ -71,6 +73,7 @@ class Loaded:
     import_s: float | None = None
     files: list[str] = field(default_factory=list)
     duplicates: list[str] = field(default_factory=list)
+    of_torch: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from harness.communication.warm_up import prepare_forks
 from harness.errors import ProtocolError
 from harness.impact import recorder
 from harness.outcomes import EXIT_ERROR
-from harness.ranks.processes.late_imports import late_imports
+from harness.ranks.processes.late_imports import import_at_once, imported_of_torch, late_imports
 from harness.requirements import probes
 from harness.runner import forked_listing, target_check, worker
 from harness.runner.forked_listing import ForkedListing
@@ -130,6 +130,7 @@ class Zygote:
         if unusable:
             self._send(Unusable(unusable))
             return
+        import_at_once(order.first)
         for name in order.modules:
             self._send(Loading(name))
             # Beside another module's effects no server of ranks begins as a new process would.
@@ -154,16 +155,18 @@ class Zygote:
         if was_clean and (posix.os_threads() > 1 or torch_state.made_here() or not fork_keeps_devices()):
             self._clean = is_clean()
         self._tests.update(listing.tests)
+        dirty = was_clean and not self._clean
         loaded = Loaded(
             name,
             [to_json(unit) for unit in listing.units],
             listing.error,
             listing.skipped,
             listing.refusal,
-            dirty=was_clean and not self._clean,
+            dirty=dirty,
             import_s=import_s if had_torch == ("torch" in sys.modules) else None,
             files=listing.files,
             duplicates=listing.duplicates,
+            of_torch=imported_of_torch() if dirty else [],
         )
         told = forked.result(loaded) if forked is not None else loaded
         if told is None:

@@ -1,7 +1,8 @@
 """``ZygoteOwner``: keeps a zygote that has imported the run's modules, and replaces one that has died.
 
 A module whose import ends the zygote is an error, and the next zygote does not import it. A module whose
-import leaves threads running is not imported by the next zygote either: its workers import it themselves.
+import leaves threads running is not imported by the next zygote either: its workers import it themselves, but
+for the slow modules of torch that it has imported, which that zygote imports for all of them.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ class ZygoteOwner:
         self._wake, self._inherit, self._early = wake, inherit_streams, early
         self.import_s: dict[str, float] = {}
         self._cold: set[str] = set()
+        self._first: dict[str, None] = {}  # what the cold modules import of torch
         self._broken: set[str] = set()
         self._loaded: list[str] = []
         self._zygote: ZygoteProcess | None = None
@@ -123,7 +125,7 @@ class ZygoteOwner:
             spoiled = False
             try:
                 for loaded in self._start().load(
-                    [m for m in todo if m not in self._cold], self._path, self._wake
+                    [m for m in todo if m not in self._cold], self._path, self._wake, tuple(self._first)
                 ):
                     spoiled = spoiled or loaded.dirty
                     self._note(loaded, show_notice)
@@ -157,6 +159,7 @@ class ZygoteOwner:
                 self.import_s[loaded.module] = loaded.import_s
         if loaded.dirty:
             self._cold.add(loaded.module)
+            self._first.update(dict.fromkeys(loaded.of_torch))
             show_notice(
                 f"importing {loaded.module} leaves threads, process groups or a GPU's runtime: "
                 "its workers import it anew"

@@ -147,15 +147,18 @@ class ZygoteProcess(LoggedServer):
                 self.host_lost = message.reason
         return messages
 
-    def load(self, modules: Sequence[str], path: Sequence[str], wake: int) -> Iterator[Loaded]:
+    def load(
+        self, modules: Sequence[str], path: Sequence[str], wake: int, first: Sequence[str] = ()
+    ) -> Iterator[Loaded]:
         """Has the zygote import modules, and yields the result of each. No worker may run.
 
+        ``first`` are modules of torch to import before.
         A module whose import takes too long, or ends the zygote, is yielded with its error, and then
         ZygoteLost is raised. UsageError where the target of the run cannot be tested. Where ``wake`` becomes
         readable, because the user wants to stop, the zygote is killed, which would import the other modules
         first, and KeyboardInterrupt is raised.
         """
-        self.send(Load(list(modules), list(path), self._changes))
+        self.send(Load(list(modules), list(path), self._changes, list(first)))
         self._changes = {}
         current = ""
         deadline = time.monotonic() + IMPORT_TIMEOUT_S

@@ -28,6 +28,18 @@ SLOW = (
     *preload.AOT,
     *preload.INDUCTOR,
 )
+# What a test's module imports of torch by its own statements, and takes as long.
+EARLY = ("torch", "torch.testing._internal.common_utils", "torch.testing._internal.common_distributed")
+
+
+def imported_of_torch() -> list[str]:
+    """The modules of ``EARLY`` and ``SLOW`` that this process has imported."""
+    return [name for name in (*EARLY, *SLOW) if name in sys.modules]
+
+
+def import_at_once(names: Sequence[str]) -> None:
+    """Imports what another process had imported of torch, for forks that import a test's module."""
+    preload.import_modules(names)
 
 
 class LateImports:

@@ -104,6 +104,17 @@ class ZygoteOwnerTest(unittest.TestCase):
             ["importing b leaves threads, process groups or a GPU's runtime: its workers import it anew"],
         )
 
+    def test_torch_of_a_module_that_leaves_a_thread(self) -> None:
+        """What such a module imports of torch, the next zygote imports as well, for the module's workers."""
+        seen = self.directory / "seen"
+        self.write(
+            a=f"import torch\n{LEAVES_A_THREAD}",
+            b=f"with open({str(seen)!r}, 'a') as file:\n    print('torch' in sys.modules, file=file)\n{FINE}",
+        )
+        self.assertEqual([loaded.dirty for loaded in self.load("a", "b")], [True, False])
+        self.assertEqual(seen.read_text().split(), ["True", "True"])  # in two zygotes
+        self.assertEqual(len(os.listdir(f"/proc/{self.zygote()}/task")), 1)
+
     def test_a_zygote_that_dies_later(self) -> None:
         """A zygote that dies after the imports is replaced by one that imports the modules again."""
         self.write(a=FINE, b=RAISES)
