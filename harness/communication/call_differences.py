@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from harness.communication.difference_text import Explanation, difference_text, message_text
-from harness.communication.matching import CallsByRank, differences, messages, unequal_messages
+from harness.communication.matching import CallsByRank, Difference, differences, messages, unequal_messages
+from harness.communication.odd_steps import with_odd_step
 from harness.communication.wait_graph import Waiting
 from harness.communication_call import Call, Kind
 
@@ -16,7 +17,7 @@ def difference_in(calls: CallsByRank, waiting: Mapping[int, Waiting]) -> Explana
     if not found:
         return _unequal_message(calls)
     stuck = [d for d in found if any(d.row.calls.get(rank) is w.call for rank, w in waiting.items())]
-    return difference_text((stuck or found)[0])
+    return difference_text(_at_first((stuck or found)[0], found))
 
 
 def explain_failed_call(rank: int, calls: CallsByRank) -> Explanation | None:
@@ -27,10 +28,21 @@ def explain_failed_call(rank: int, calls: CallsByRank) -> Explanation | None:
     """
     known = (rank,) if calls[rank] else tuple(calls)
     suspects = [call for each in known for call in _suspects(calls[each])]
-    for found in differences(calls):
+    every = differences(calls)
+    for found in every:
         if any(found.row.calls.get(each) in suspects for each in known):
-            return difference_text(found)
+            return with_odd_step(difference_text(_at_first(found, every)), calls)
     return _unequal_message(calls, suspects)
+
+
+def _at_first(found: Difference, every: Sequence[Difference]) -> Difference:
+    """The layout in which the same ranks were odd before, of whose tensors a collective then had others."""
+    members = {*found.row.first.signature.members}
+    for each in every:
+        layout = each.row.first.kind is Kind.LAYOUT and members <= {*each.row.first.signature.members}
+        if layout and each.odd == found.odd and each.row.started_s <= found.row.started_s:
+            return each
+    return found
 
 
 def _suspects(calls: Sequence[Call]) -> list[Call]:

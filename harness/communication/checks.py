@@ -27,6 +27,7 @@ from harness.communication.matching import (
     rows,
     unequal_messages,
 )
+from harness.communication.odd_steps import with_odd_step
 from harness.communication_call import Call, Kind
 from harness.outcomes import ranks_text
 
@@ -72,7 +73,7 @@ def findings(calls: CallsByRank) -> tuple[Finding, ...]:
     if not calls or _all_alike(calls):
         return ()
     matched = rows(calls)
-    found = [*_arguments(matched), *_told_by_ranks(calls)]
+    found = [*_arguments(calls, matched), *_told_by_ranks(calls)]
     if all(len(mine) < ENTRIES for mine in calls.values()):
         found += [*_unwaited(calls), *_incomplete(calls), *_made_by_some(calls, matched), *_messages(calls)]
     return bounded(found)
@@ -113,11 +114,11 @@ def bounded(found: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(each for check in Check for each in by_check[check][:MOST_OF_A_KIND])
 
 
-def _arguments(matched: Iterable[Row]) -> Iterator[Finding]:
+def _arguments(calls: CallsByRank, matched: Iterable[Row]) -> Iterator[Finding]:
     for difference in differences_of(matched):
         if any(call.raised for call in difference.row.calls.values()):
             continue  # so the test has seen it
-        said = difference_text(difference)
+        said = with_odd_step(difference_text(difference), calls)
         yield Finding(Check.ARGUMENTS, said.text, said.ranks)
 
 
@@ -145,11 +146,12 @@ def _unwaited(calls: CallsByRank) -> Iterator[Finding]:
 def _incomplete(calls: CallsByRank) -> Iterator[Finding]:
     """The first collective of each group that some of its ranks never called.
 
-    Not in groups of which a call raised: the test has seen it, and may have gone on without the others. Nor
-    where C++ made the call: whether that raised is not seen.
+    Not in groups of which a call raised: the test has seen it, and may have gone on without the others. Where
+    C++ made the call, which may have raised while it waited for another one, not where anything raised.
     """
     done = {rank: [call for call in mine if not call.refused] for rank, mine in calls.items()}
-    over = {call.signature.group_key for mine in done.values() for call in mine if call.raised}
+    raised = [call for mine in done.values() for call in mine if call.raised]
+    over = {call.signature.group_key for call in raised}
     for row in rows(done):
         s = row.first.signature
         absent = row.missing()
@@ -158,7 +160,7 @@ def _incomplete(calls: CallsByRank) -> Iterator[Finding]:
         if not all(calls.get(rank) for rank in absent):
             continue  # a rank of which nothing is known
         over.add(s.group_key)
-        if any(call.unseen for call in row.calls.values()):
+        if raised and any(call.unseen for call in row.calls.values()):
             continue
         yield Finding(Check.INCOMPLETE, incomplete_text(row, absent), tuple(sorted({*row.calls, *absent})))
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from harness.communication.matching import Channel, Difference, Row
-from harness.communication_call import Call
+from harness.communication_call import Call, Kind
 from harness.outcomes import ranks_text
 
 # The most ranks, or groups of ranks that did the same, that a line names.
@@ -15,10 +15,14 @@ MOST_SIDES = 4
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why ranks wait for ever: one line, and the ranks to blame, the first one first; () where all are."""
+    """Why ranks wait for ever: one line, and the ranks to blame, the first one first; () where all are.
+
+    ``group`` is the key of the group in whose collective they do; None where it is none of one group.
+    """
 
     text: str
     ranks: tuple[int, ...] = ()
+    group: object = field(default=None, compare=False)
 
 
 def difference_text(found: Difference) -> Explanation:
@@ -28,7 +32,13 @@ def difference_text(found: Difference) -> Explanation:
     sides = [(ranks, text) for ranks, text in found.sides if set(ranks) <= set(odd)]
     sides += [(ranks, text) for ranks, text in found.sides if not set(ranks) <= set(odd)]
     said = _SAY[found.what](row, sides[:MOST_SIDES])
-    return Explanation(said, odd or tuple(sorted(rank for ranks, _ in sides for rank in ranks)))
+    ranks = odd or tuple(sorted(rank for ranks, _ in sides for rank in ranks))
+    return Explanation(said, ranks, group_of(row.first))
+
+
+def group_of(call: Call) -> object:
+    """The key of a collective's group; None for what is no collective."""
+    return call.signature.group_key if call.kind is Kind.COLLECTIVE else None
 
 
 Sides = Sequence[tuple[tuple[int, ...], str]]
@@ -101,7 +111,7 @@ _TENSOR_VERBS = {
     "reduce": ("reduces", "reduce"),
     "broadcast": ("broadcasts", "broadcast"),
     "redistribute": ("redistributes to", "redistribute to"),
-    "distribute_tensor": ("distributes by", "distribute by"),
+    "distribute_tensor": ("distributes", "distribute"),
     "from_local": ("holds", "hold"),
 }
 

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 
 from harness.communication.call_differences import difference_in
 from harness.communication.cycles import crossed_groups, cycle, groups_in_a_cycle, mutual
-from harness.communication.difference_text import Explanation, verb_of
+from harness.communication.difference_text import Explanation, group_of, verb_of
 from harness.communication.group_choice import other_group
 from harness.communication.key_setters import gone_past, narrowed
 from harness.communication.matching import CallsByRank
 from harness.communication.message_counts import counts_text, unequal_counts
 from harness.communication.missing_ranks import decisive, missing_ranks
+from harness.communication.odd_steps import with_odd_step
 from harness.communication.unmatched import misdirected, set_instead_text, tags_differ, unset_text
 from harness.communication.wait_graph import RankView, Waiting, waits_now
 from harness.communication.waits_text import alike, call_text, waits_text
@@ -44,6 +45,12 @@ def explain(states: Sequence[RankState], *, over: bool = False) -> Explanation |
     ``over``: the test has come to its deadline. Then, where no rank waits for certain, ranks wait in calls
     that another thread or a timeout of their own could have ended.
     """
+    found = _explained(states, over)
+    return with_odd_step(found, {state.rank: state.calls for state in states}) if found is not None else None
+
+
+def _explained(states: Sequence[RankState], over: bool) -> Explanation | None:
+    """The same, but for what a rank did wrong before and nobody noticed."""
     calls: CallsByRank = {state.rank: state.calls for state in states}
     by_rank = {state.rank: state for state in states}
     views = [RankView(s.rank, s.calls, settled=s.finished or bool(s.gone)) for s in states]
@@ -89,14 +96,14 @@ def _incomplete(
         return None
     if (pair := mutual(calls, waiting, found)) is not None:
         return pair
-    call = found.row.first
+    call, group = found.row.first, group_of(found.row.first)
     same = alike(found.missing, lambda rank: _missing_text(by_rank, waiting, rank, call))
     told = "; ".join(verb_of(ranks, *text) for text, ranks in same)
     waits = [w for rank, w in waiting.items() if found.row.calls.get(rank) is w.call]
     if found.superfluous:
-        return Explanation(f"{waits_text(waits, told)}, for which nobody comes: {told}", found.odd)
+        return Explanation(f"{waits_text(waits, told)}, for which nobody comes: {told}", found.odd, group)
     waits += [w for rank, w in waiting.items() if w not in waits and rank not in found.missing]
-    return Explanation(f"{told}; {waits_text(waits, told)}", found.odd)
+    return Explanation(f"{told}; {waits_text(waits, told)}", found.odd, group)
 
 
 def _missing_text(
@@ -141,9 +148,11 @@ def _absent_text(
     same = alike(absent, lambda rank: _state_text(by_rank[rank], call))
     if all(by_rank[rank].finished for rank in absent) and len(absent) > len(waiting):
         left = "; ".join(f"{verb_of(ranks, *text)}" for text, ranks in same)
-        return Explanation(f"{waits_text(waits, left)}, for which nobody comes: {left}", tuple(who))
+        return Explanation(
+            f"{waits_text(waits, left)}, for which nobody comes: {left}", tuple(who), group_of(call)
+        )
     told = "; ".join(verb_of(ranks, *text) for text, ranks in same)
-    return Explanation(f"{told}; {waits_text(waits, told)}{more}", tuple(absent))
+    return Explanation(f"{told}; {waits_text(waits, told)}{more}", tuple(absent), group_of(call))
 
 
 def _state_text(state: RankState, missed: Call) -> tuple[str, str]:
@@ -183,11 +192,14 @@ def _elsewhere(by_rank: Mapping[int, RankState], waiting: Mapping[int, Waiting])
     majority = len(sides[0][1]) > len(waiting) - len(sides[0][1])
     odd = [rank for _, ranks in sides[1:] for rank in ranks] if majority else []
     decide = set(decisive(waiting))
-    ordered = sorted(sides, key=lambda side: not decide & set(side[1]))
+    calls = {rank: state.calls for rank, state in by_rank.items()}
+    misspelt = {rank for rank, each in waiting.items() if set_instead_text(calls, each.call)}
+    ordered = sorted(sides, key=lambda side: (not misspelt & set(side[1]), not decide & set(side[1])))
     if majority:
         ordered = [*sides[1:], sides[0]]
     parts = [
         f"{verb_of(ranks, 'waits', 'wait')} in {waiting[ranks[0]].call}{waiting[ranks[0]].call.at}"
+        f"{set_instead_text(calls, waiting[ranks[0]].call)}"
         for _, ranks in ordered
     ]
     return Explanation("; ".join(parts), tuple(sorted(odd)))

@@ -50,10 +50,18 @@ def _distributing(original: Callable[..., Any], taps: Taps) -> Callable[..., Any
     def distribute(self: Any, tensor: Any, mesh: Any, *args: Any, **kwargs: Any) -> Any:
         recorder = taps.recorder
         if recorder is not None and _takes_part(mesh):
-            recorder.ended(recorder.lays_out("distribute_tensor", _members_of_mesh(mesh), str(self)))
+            text = _whole_text(self, tensor, args[0] if args else kwargs.get("mesh_dim"))
+            recorder.ended(recorder.lays_out("distribute_tensor", _members_of_mesh(mesh), text))
         return original(self, tensor, mesh, *args, **kwargs)
 
     return uncompiled(distribute)
+
+
+def _whole_text(placement: Any, tensor: Any, mesh_dim: Any) -> str:
+    """The placement, and the shape, which is the same on all ranks where no dimension came before."""
+    if mesh_dim != 0 or not _is_real(tensor):
+        return f"by {placement}"
+    return f"{tuple(int(size) for size in tensor.shape)} by {placement}"
 
 
 def _from_local(original: Callable[..., Any], module: Any, taps: Taps) -> Callable[..., Any]:

@@ -41,13 +41,16 @@ def _call_kernel(
     arguments = of_operator(operation, given)
     if not are_real(arguments):
         return proceed()
-    functional = "process_group" not in given
-    token = recorder.began(_group_of(given), operation, *key_and_arguments(operation, arguments), unseen=True)
+    functional, group = "process_group" not in given, _group_of(given)
+    token = recorder.began(group, operation, *key_and_arguments(operation, arguments), unseen=True)
     values = taps.values
     kept = values.began(token, operation, arguments, functional=functional) if values is not None else None
     taps.seen.now = True
     try:
         result = proceed()
+    except BaseException as error:
+        recorder.refused(token, group, operation, error)
+        raise
     finally:
         taps.seen.now = False
     filled = result if functional else arguments.outputs or arguments.inputs
@@ -76,9 +79,12 @@ def _wait_tensor_kernel(
     token = recorder.waits_for_tensor(address)
     try:
         found = proceed()
-    finally:
+    except BaseException:
         if token is not None:
-            recorder.ended(token)
+            recorder.ended(token, raised=True)
+        raise
+    if token is not None:
+        recorder.ended(token)
     if taps.values is not None:
         taps.values.waited_for_tensor(address)
     return found
@@ -119,8 +125,10 @@ def _in_cpp(original: Callable[..., Any], taps: Taps, *, waits: bool) -> Callabl
         token = recorder.cpp_begins(original.__name__)
         try:
             found = original(*args, **kwargs)
-        finally:
-            recorder.cpp_ended(token)
+        except BaseException:
+            recorder.cpp_ended(token, raised=True)
+            raise
+        recorder.cpp_ended(token)
         if taps.values is not None:
             taps.values.left_cpp()
         return found
@@ -150,8 +158,10 @@ def tap_backward(taps: Taps) -> None:
         token = recorder.cpp_begins("backward")
         try:
             found = original(*args, **kwargs)
-        finally:
-            recorder.cpp_ended(token)
+        except BaseException:
+            recorder.cpp_ended(token, raised=True)
+            raise
+        recorder.cpp_ended(token)
         if taps.values is not None:
             taps.values.left_cpp()
         return found

@@ -32,7 +32,9 @@ NOT_RECORDED = -1
 # What a call raises for its arguments, before it communicates.
 REFUSALS = (TypeError, ValueError, NotImplementedError, AssertionError)
 # What it says where no backend has the operation, as a RuntimeError.
-_UNSUPPORTED = re.compile(r"does not support|not supported|not implemented|No backend type associated")
+_UNSUPPORTED = re.compile(
+    r"does not support|not supported|not implemented|No backend type associated|Unrecognized"
+)
 
 
 class Recorder(UsualCalls):
@@ -262,11 +264,10 @@ class Recorder(UsualCalls):
             self.log.wait(token)
         return token
 
-    def cpp_ended(self, token: int) -> None:
-        """Records that such a function has ended, and with it the calls that it waited for."""
-        self.log.end(token)
-        for unseen in self._unseen.values():
-            self.log.end(unseen)
+    def cpp_ended(self, token: int, *, raised: bool = False) -> None:
+        """Records that such a function has ended, or ``raised``, and with it the calls that it waited for."""
+        for each in (token, *self._unseen.values()):
+            self.ended(each, raised=raised)
         self._unseen.clear()
 
 

@@ -103,11 +103,14 @@ class _Graph:
     never_answer: Collection[int] = ()
     rows: Mapping[tuple[object, ...], Row] = field(init=False)
     messages: Messages = field(init=False)
+    made_apart: Collection[object] = field(init=False)
 
     def __post_init__(self) -> None:
         found = {row_key(row.first): row for row in rows(self.calls)}
         self.rows = {key: row for key, row in found.items() if key is not None}
         self.messages = messages(self.calls)
+        made = (row for row in self.rows.values() if row.first.kind is Kind.MAKING)
+        self.made_apart = {_name_of(row.first) for row in made if difference(row) is not None}
 
 
 def prove(views: Sequence[RankView], until_s: float, *, over: bool = False) -> tuple[Waiting, ...]:
@@ -206,7 +209,7 @@ def _need(graph: _Graph, view: RankView, call: Call) -> _Need:
     if row is None or not s.members or not set(s.members) <= set(graph.calls):
         return _Need(free=True)
     others = tuple(rank for rank in row.calls if rank != view.rank)
-    if difference(row) is not None:
+    if difference(row) is not None or _name_of(call) in graph.made_apart:
         return _Need(others, never=True)
     if not row.missing() and _is_behind_a_difference(graph, call):
         return _Need(others)
@@ -217,6 +220,11 @@ def _may_be_ended(graph: _Graph, call: Call) -> bool:
     """Whether a timeout or another thread of the rank may end a call before the test's deadline."""
     since, timeout_s = call.waiting_s or call.started_s, call.signature.timeout_s
     return call.threads > 1 or call.bounded or (timeout_s is not None and since + timeout_s <= graph.until_s)
+
+
+def _name_of(call: Call) -> object:
+    """Under what ranks of a group meet: those that make groups of other members under it meet each other."""
+    return (call.signature.group, call.signature.generation)
 
 
 def _is_behind_a_difference(graph: _Graph, call: Call) -> bool:

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import unittest
 from dataclasses import replace
+from typing import Any
 
 from harness.communication.call_differences import difference_in, explain_failed_call
 from harness.communication.wait_graph import Waiting
+from harness.communication_call import Call, Kind
 from suites.selftest.communication.samples import call, receive, send
 
 DONE = call(number=1, state="ended")
+
+
+def layout(operation: str, **fields: Any) -> Call:
+    """Placements that a rank gives on a mesh."""
+    return call(operation, kind=Kind.LAYOUT, group="the mesh", state="ended", **fields)
 
 
 class DifferenceTest(unittest.TestCase):
@@ -52,6 +59,23 @@ class FailedCallTest(unittest.TestCase):
         """A difference in a call that was over long before is not the reason."""
         calls = {r: [call(number=1, reduce_op=str(r), state="ended"), call(number=2)] for r in range(2)}
         self.assertIsNone(explain_failed_call(0, calls))
+
+    def test_a_layout_before(self) -> None:
+        """Where the same rank gave another layout before, that is the reason; another one's is not."""
+        for odd, told in ((1, "distribute_tensor"), (0, "all_gather")):
+            calls = {
+                r: [
+                    layout("distribute_tensor", tensors=f"({r == odd},)", agreed=f"{r == odd}"),
+                    call("all_gather", number=2, agreed=str(r == 1), tensors=str(r == 1)),
+                ]
+                for r in range(3)
+            }
+            found = explain_failed_call(2, calls)
+            assert found is not None
+            self.assertEqual(found.ranks, (1,))
+            self.assertIn(f" in {told} #", found.text)
+            waiting = {2: Waiting(2, calls[2][1], ())}
+            self.assertEqual(difference_in(calls, waiting), found)
 
     def test_a_part_of_the_last_call(self) -> None:
         """A call of objects is several of the backend's, of which an earlier one may be what differs."""

@@ -96,8 +96,15 @@ class FindingsTest(unittest.TestCase):
                 ],
                 [],
             ),
-            "made in C++, which may have raised": (
+            "made in C++": (
                 [[ended(members=(0, 1), unseen=True)], [ended(group="1", members=(1,))]],
+                [Check.INCOMPLETE],
+            ),
+            "made in C++, where a backward pass raised": (
+                [
+                    [call("backward", kind=Kind.IN_CPP, raised=True), ended(members=(0, 1), unseen=True)],
+                    [ended(group="1", members=(1,))],
+                ],
                 [],
             ),
             "refused": (

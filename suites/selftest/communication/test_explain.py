@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unittest
+from dataclasses import replace
 from typing import Any
 
 from harness.communication.difference_text import Explanation
@@ -166,6 +167,31 @@ class ExplainTest(unittest.TestCase):
         self.assertEqual(found.ranks, (2,))
         self.assertIn(
             "store.get('1/2') (t.py:20 in test_x), where the key that names rank 2 is not set", found.text
+        )
+
+    def test_key_misspelt(self) -> None:
+        """Of two ranks the one comes first that waits for what the other sets under nearly the same name."""
+        self.check(
+            [waits(0, sets_key("epoch"), call("barrier", members=(0, 1))), waits(1, waits_for_key("epochs"))],
+            "rank 1 waits in store.get('epochs') (t.py:20 in test_x): it is 'epochs', and rank 0 sets "
+            "'epoch' (t.py:20 in test_x); rank 0 waits in barrier #1 of the default group "
+            "(t.py:20 in test_x)",
+        )
+
+    def test_one_more_before(self) -> None:
+        """A call that met one of the others' is told behind the one that met none."""
+        own = call(number=1, state="ended", place="t.py:30 in evaluate")
+        states = [waits(0, own, replace(DONE, sequence=2, number=2), call(number=3))]
+        states += [left(rank, DONE, replace(DONE, sequence=2, number=2)) for rank in (1, 2, 3)]
+        found = explain(states)
+        assert found is not None
+        self.assertEqual(found.ranks, (0,))
+        self.assertTrue(
+            found.text.endswith(
+                "after all_reduce #2 of the default group; before that rank 0 alone called all_reduce #1 "
+                "(t.py:30 in evaluate)"
+            ),
+            found.text,
         )
 
     def test_key_of_one_that_left(self) -> None:

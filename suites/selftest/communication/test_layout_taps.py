@@ -6,7 +6,7 @@ import unittest
 from unittest import mock
 
 import torch
-from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 
 from harness import DTensorTestBase, with_comms
@@ -32,8 +32,20 @@ class PlacementsTest(DTensorTestBase):
             ((c.args[0], c.args[1]), c.args[2]) for c in lays_out.call_args_list
         )
         self.assertEqual((first, second), (("distribute_tensor", (0, 1)), ("redistribute", (0, 1))))
-        self.assertRegex(placed, r"^S")
+        self.assertRegex(placed, r"^\(4,\) by S")
         self.assertRegex(placements, r"^\(R")
+
+    @with_comms
+    def test_shape(self) -> None:
+        """Behind the first dimension of a mesh a tensor is a part, of which ranks may have unequal ones."""
+        mesh = init_device_mesh(self.device_type, (2, 1))
+        found = taps.prepare()
+        assert found is not None and found.recorder is not None
+        with mock.patch.object(found.recorder, "lays_out", wraps=found.recorder.lays_out) as lays_out:
+            distribute_tensor(torch.ones(5, 3, device=self.device_type), mesh, [Shard(0), Shard(1)])
+        (first, second) = (c.args[2] for c in lays_out.call_args_list)
+        self.assertRegex(first, r"^\(5, 3\) by S")
+        self.assertRegex(second, r"^by S")
 
     @with_comms
     def test_other_mesh(self) -> None:

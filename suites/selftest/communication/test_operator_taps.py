@@ -46,6 +46,30 @@ class RecordedTest(DistributedTestBase):
         self.assertEqual((str(call.signature.operation), call.signature.reduce_op), ("all_reduce", "SUM"))
         self.assertIsNotNone(call.ended_s)
 
+    def test_refused(self) -> None:
+        """One that torch refuses has ended, and the next one has its number in the group."""
+        self.create_pg("cpu")
+        with record_communication() as seen:
+            with self.assertRaisesRegex(RuntimeError, "Unrecognized"):
+                torch.ops._c10d_functional.all_reduce(torch.ones(3), "nothing", dist.group.WORLD.group_name)
+            functional.all_reduce(torch.ones(3), "sum", dist.group.WORLD) + 0
+        self.assertEqual([(call.raised, call.sequence) for call in seen.calls], [(False, 1)])
+
+    def test_backward_that_raises(self) -> None:
+        """What DDP has started has raised where the backward pass has."""
+        self.create_pg("cpu")
+        model = DistributedDataParallel(nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4)), bucket_cap_mb=1e-5)
+        model(torch.ones(2, 4)).sum().backward()  # the buckets are made anew behind the first pass
+
+        def fail(_: object) -> None:
+            raise KeyError
+
+        model.module[0].weight.register_hook(fail)
+        loss = model(torch.ones(2, 4)).sum()
+        with record_communication() as seen, self.assertRaises(KeyError):
+            loss.backward()
+        self.assertEqual({call.raised for call in seen.calls}, {True})
+
     def test_in_inference_mode(self) -> None:
         """It is seen there too."""
         self.create_pg("cpu")

@@ -112,6 +112,16 @@ class CollectiveTest(unittest.TestCase):
             with self.subTest(state=state, reduce_op=reduce_op, runs=runs):
                 self.assertEqual(stuck(one, busy(*other) if runs else other), expected)
 
+    def test_group_made_apart(self) -> None:
+        """Ranks that made groups of other members under one name meet others than they believe."""
+        pairs = [(0, 1), (0, 1), (2, 3), (2, 3)]
+        made = [making(1, pair, state="ended") for pair in pairs]
+        calls = [[m, call(group="1", members=pair)] for m, pair in zip(made, pairs, strict=True)]
+        ended = call(group="1", members=(2, 3), state="ended")
+        self.assertEqual(stuck(*calls[:3], left(made[3], ended)), [0, 1, 2])
+        alike = [[making(2, pair, state="ended"), call(group="2", members=pair)] for pair in [(0, 1)] * 2]
+        self.assertEqual(stuck(*alike, left(), left()), [])
+
     def test_roots(self) -> None:
         """Who is not the root needs the root; the root of what it collects needs all."""
         rows: tuple[tuple[str, int, str, list[int]], ...] = (
