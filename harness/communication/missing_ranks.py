@@ -11,8 +11,8 @@ import enum
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from harness.communication.matching import CallsByRank, Row, rows
-from harness.communication.wait_graph import Waiting
+from harness.communication.matching import CallsByRank, Row, difference, rows
+from harness.communication.wait_graph import RankView, Waiting
 from harness.communication_call import Kind
 
 
@@ -112,6 +112,31 @@ def _are_odd(ranks: set[int], others: int, suspects: set[int]) -> bool:
     if len(suspects) == 1:
         return ranks == suspects
     return len(ranks) < others and (not suspects or ranks <= suspects)
+
+
+def undecided(views: Sequence[RankView], stuck: Sequence[Waiting]) -> bool:
+    """Whether ranks that may still come decide who is odd in a collective where others are stuck.
+
+    So it is while neither side, those that have called it and those that never will, or those that called one
+    thing and those that called another, is larger by more ranks than may come.
+    """
+    come = {view.rank for view in views if not view.settled} - {each.rank for each in stuck}
+    own = {id(each.call) for each in stuck}
+    for row in rows({view.rank: view.calls for view in views}) if come else ():
+        if any(id(call) in own for call in row.calls.values()) and _is_open(row, come):
+            return True
+    return False
+
+
+def _is_open(row: Row, come: set[int]) -> bool:
+    """Whether these ranks, of which not all are members, may turn the majority of a collective."""
+    missing = set(row.missing())
+    coming, found = missing & come, difference(row)
+    if not coming or (found is not None and found.what == "parts"):
+        return False
+    sides = [len(ranks) for ranks, _ in found.sides] if found else [len(row.calls), len(missing - coming)]
+    second, most = sorted(sides)[-2:]
+    return most - second <= len(coming)
 
 
 def decisive(waiting: Mapping[int, Waiting]) -> list[int]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from time import monotonic
 
 from harness.communication import call_log
+from harness.communication.missing_ranks import undecided
 from harness.communication.wait_graph import SERVING, RankView, Waiting, prove
 from harness.system import posix
 
@@ -23,6 +24,9 @@ CLOCK_ERROR_S = 0.02
 # Looks for which a proof waits for ranks that were in a call and awake at it: on a busy machine a rank may
 # still be on its way into the wait in which the others are, and is as deadlocked as they are.
 MOST_LOOKS_FOR_OTHERS = 8
+# Looks for which it waits for ranks of which it depends who is odd: on a busy machine they may come, or
+# leave, seconds later than their peers. These are four seconds: a deadlock is to be known after six.
+MOST_LOOKS_FOR_A_MAJORITY = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +72,11 @@ class DeadlockWatch:
         twice, self._proven = found == self._proven, found
         if not twice or not stuck:
             return ()
-        if self._waited < MOST_LOOKS_FOR_OTHERS and any(
-            v.rank in awake and v.calls and v.calls[-1].ended_s is None for v in views
-        ):
-            self._waited += 1
-            return ()
-        return stuck
+        on_its_way = any(v.rank in awake and v.calls and v.calls[-1].ended_s is None for v in views)
+        most = MOST_LOOKS_FOR_A_MAJORITY if undecided(views, stuck) else MOST_LOOKS_FOR_OTHERS * on_its_way
+        self._waited += 1
+        last = monotonic() + 2 * LOOK_EVERY_S > until_s  # a proof at the deadline would come too late
+        return stuck if self._waited > most or last else ()
 
     def _view(self, rank: WatchedRank, *, can_move: bool) -> RankView:
         helped = not rank.settled and _has_children(rank)

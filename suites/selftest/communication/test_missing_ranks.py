@@ -5,8 +5,8 @@ from __future__ import annotations
 import unittest
 from dataclasses import replace
 
-from harness.communication.missing_ranks import decisive, in_a_cycle, missing_ranks
-from harness.communication.wait_graph import Waiting
+from harness.communication.missing_ranks import decisive, in_a_cycle, missing_ranks, undecided
+from harness.communication.wait_graph import RankView, Waiting
 from harness.communication_call import Call
 from suites.selftest.communication.samples import call, receive, waits_for_key
 
@@ -57,6 +57,38 @@ class InACycleTest(unittest.TestCase):
         """One that waits for a rank of the cycle is not in it."""
         each = waiting((0, receive(1), (1,)), (1, receive(0), (0,)), (2, receive(1), (1,)))
         self.assertEqual(in_a_cycle(each), [0, 1])
+
+
+class UndecidedTest(unittest.TestCase):
+    """``undecided``: of four ranks some are stuck, and others may still come."""
+
+    def test_table(self) -> None:
+        """By what each rank calls, "" for one that may still come, and "left" for one that has left."""
+        rows: tuple[tuple[str, tuple[str, ...], bool], ...] = (
+            ("two calls, and two may come", ("all_reduce", "barrier", "", ""), True),
+            ("two of one, and one may come", ("all_reduce", "barrier", "", "all_reduce"), True),
+            ("three of one", ("all_reduce", "barrier", "all_reduce", "all_reduce"), False),
+            ("one left early, or one calls more", ("barrier", "left", "", ""), True),
+            ("two of either, and nobody comes", ("barrier", "left", "left", "barrier"), False),
+            ("most have left", ("barrier", "left", "left", "left"), False),
+            ("most have left, whoever comes", ("barrier", "left", "left", ""), True),
+            ("most wait, whoever comes", ("barrier", "barrier", "barrier", "left"), False),
+        )
+        for name, each, expected in rows:
+            with self.subTest(name):
+                calls = {r: call(what, 1) for r, what in enumerate(each) if what not in ("", "left")}
+                views = [
+                    RankView(r, [calls[r]] if r in calls else [], settled=what == "left")
+                    for r, what in enumerate(each)
+                ]
+                stuck = [Waiting(r, of, ()) for r, of in calls.items()]
+                self.assertIs(undecided(views, stuck), expected)
+
+    def test_other_collectives(self) -> None:
+        """Ranks outside of the group decide nothing, nor collectives in which nobody is stuck."""
+        done = call("barrier", state="ended")
+        views = [RankView(0, [done, PAIR]), RankView(1, [done], settled=True), RankView(2), RankView(3)]
+        self.assertIs(undecided(views, [Waiting(0, PAIR, (1,))]), False)
 
 
 class AbsenceTest(unittest.TestCase):

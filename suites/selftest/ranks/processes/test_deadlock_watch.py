@@ -7,11 +7,17 @@ import os
 import subprocess
 import sys
 import unittest
+from dataclasses import replace
 
 from harness.communication import call_log
 from harness.communication.call_log import CallLog
 from harness.communication_call import Kind, Signature
-from harness.ranks.processes.deadlock_watch import MOST_LOOKS_FOR_OTHERS, DeadlockWatch, WatchedRank
+from harness.ranks.processes.deadlock_watch import (
+    MOST_LOOKS_FOR_A_MAJORITY,
+    MOST_LOOKS_FOR_OTHERS,
+    DeadlockWatch,
+    WatchedRank,
+)
 
 UNTIL_S = 1e9
 BARRIER = Signature("barrier", "0", members=(0, 1), default=True)
@@ -147,6 +153,21 @@ class WatchTest(unittest.TestCase):
         pids = self.process(SLEEPS), self.process(RUNS)
         self.waits(0, Signature("recv", "0", kind=Kind.RECEIVE, members=(0,), peer=0))
         self.assertEqual(self.look(pids[0], other=pids[1]), [0])
+
+    def test_a_rank_that_decides(self) -> None:
+        """A rank that may still come, and on which it depends who is odd, delays the proof for some looks."""
+        pid = self.process(SLEEPS)
+        self.waits(0, replace(BARRIER, members=(0, 1, 2)))
+        both = [WatchedRank(0, self.files[0], pid, False), WatchedRank(1, self.files[1], pid, True)]
+        for name, until_s, looks in (
+            ("late", UNTIL_S, 2 + MOST_LOOKS_FOR_A_MAJORITY),
+            ("at the deadline", 0.0, 2),
+        ):
+            with self.subTest(name):
+                third = WatchedRank(2, self.files[1], pid, False)
+                self.watch = DeadlockWatch()
+                found = [self.watch.look([*both, third], until_s) for _ in range(looks + 1)]
+                self.assertEqual([len(each) for each in found], [0] * looks + [1])
 
     def test_all_have_come(self) -> None:
         """Ranks that all have begun a collective are under way, however long it takes."""
