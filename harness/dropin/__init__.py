@@ -14,6 +14,7 @@ with all its assertions, seeds and skips; this harness starts, supervises and ju
     child_code  which modules each rank imports itself, because they do something else in a child
     before_import  has the server of their ranks forked before such a module is imported
     at_import   installs it when upstream's module is imported
+    own_run_test  what becomes of a test whose class overrides upstream's run_test
 
 What differs from upstream, on purpose:
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.dropin.at_import import HOME
+from harness.dropin.own_run_test import judge_with_subclasses
 from harness.dropin.ranks import UpstreamContinuousRanks, UpstreamRanks
 
 
@@ -102,6 +103,8 @@ def apply(graft: ClassChange, module: Any) -> str | None:
         delattr(case, name)
     if issubclass(case, UpstreamContinuousRanks):
         case.enter_by_run()
+    elif issubclass(case, UpstreamRanks):
+        judge_with_subclasses(case)
     return None
 
 

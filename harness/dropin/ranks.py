@@ -12,6 +12,7 @@ from harness.cases.continuous import ContinuousOrchestration
 from harness.cases.multiprocess import RankOrchestration
 from harness.dropin import barrier, skips
 from harness.dropin.child_code import differs_in_children
+from harness.dropin.own_run_test import judge
 from harness.outcomes import EXIT_SKIPPED, RankOutcome, Status
 from harness.ranks.processes import module_import
 from harness.ranks.result import RankResult
@@ -91,6 +92,10 @@ class UpstreamRanks(_Contract):
     upstream_way: Mapping[str, Callable[..., Any]] = {}
     pid_to_pipe: dict[int, Any]
     _exited_with_zero = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        judge(cls)
 
     def setUp(self) -> None:
         """Adds the attribute that upstream's own methods need."""

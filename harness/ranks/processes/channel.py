@@ -7,6 +7,7 @@ import os
 import socket
 from collections.abc import Callable
 from dataclasses import replace
+from typing import NoReturn
 
 from harness.errors import ProtocolError
 from harness.outcomes import SubtestOutcome
@@ -38,9 +39,12 @@ def _nothing() -> None:
 class RankChannel:
     """Stores the rank's result until the rank reports it, and then waits until the parent releases the rank.
 
-    ``send`` and ``close`` exist for code that was written for upstream's pipe: a traceback sent by ``send``
-    becomes the rank's error, ``close`` does nothing.
+    ``send``, ``close`` and what a thread needs that waits for the parent exist for code that was written for
+    upstream's pipe: a traceback sent by ``send`` becomes the rank's error, ``close`` does nothing, and the
+    parent asks for nothing while a test runs.
     """
+
+    closed = False
 
     def __init__(self, sock: socket.socket, rank: int) -> None:
         self._sock = sock
@@ -98,6 +102,14 @@ class RankChannel:
 
     def close(self) -> None:
         """Does nothing: upstream's pipe has this method, but the channel is open until the process ends."""
+
+    def fileno(self) -> int:
+        """The descriptor on which a thread can wait, as for upstream's pipe."""
+        return self._sock.fileno()
+
+    def recv(self) -> NoReturn:
+        """Raises EOFError: what a waiting thread finds is that the parent has ended."""
+        raise EOFError
 
     def subtest_failed(self, subtest: SubtestOutcome) -> None:
         """Sends a failed sub-test to the parent at once, since a rank that is ended later sends no report."""

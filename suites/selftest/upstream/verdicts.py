@@ -5,6 +5,8 @@
 import os
 import signal
 import sys
+import threading
+import traceback
 import unittest
 
 import torch
@@ -155,6 +157,42 @@ class ReturnCodesTest(TwoRanks):
 
     def test_unannounced(self):
         sys.exit(CODE)
+
+
+class RepeatedRunTest(TwoRanks):
+    """Repeats upstream's ``run_test``, as projects do that want something before each test."""
+
+    def run_test(self, test_name, parent_pipe):
+        ours, theirs = torch.multiprocessing.Pipe(duplex=False)
+        listener = threading.Thread(
+            target=MultiProcessTestCase._event_listener, args=(parent_pipe, ours, self.rank), daemon=True
+        )
+        listener.start()
+        self.prepared = True
+        try:
+            getattr(self, test_name)()
+        except unittest.SkipTest:
+            sys.exit(TEST_SKIPS["generic"].exit_code)
+        except Exception:  # noqa: BLE001 - as upstream's
+            parent_pipe.send(traceback.format_exc())
+            sys.exit(MultiProcessTestCase.TEST_ERROR_EXIT_CODE)
+        finally:
+            theirs.send(None)
+            listener.join()
+            parent_pipe.close()
+
+    def test_passes(self):
+        self.assertTrue(self.prepared)
+
+    def test_fails_on_rank_1(self):
+        self.assertEqual(self.rank, 0)
+
+    def test_skips(self):
+        self.skipTest("for this reason")
+
+    @unittest.expectedFailure
+    def test_expected_failure(self):
+        self.fail("as expected")
 
 
 class OwnRunTest(TwoRanks):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import unittest
+from multiprocessing import connection
 
 from harness.outcomes import ErrorInfo, Status, SubtestOutcome
 from harness.protocol import Passed, RepeatLaunch, SubtestFailed, decode, encode
@@ -13,6 +14,22 @@ from harness.wire import FrameReader, read_available, send_frame
 
 ERROR = ErrorInfo("AssertionError", "no", "trace", is_assertion=True, pickled=b"not for now")
 SUBTEST = SubtestOutcome(None, (("n", "1"),), Status.FAILED, ERROR)
+
+
+class PipeTest(unittest.TestCase):
+    """What code that was written for upstream's pipe does with the channel."""
+
+    def test_wait_for_the_parent(self) -> None:
+        """A thread of the rank can wait for the parent, which says nothing and then ends."""
+        parent, rank = socket.socketpair()
+        self.addCleanup(rank.close)
+        channel = RankChannel(rank, 3)
+        self.assertEqual(connection.wait([channel], 0), [])  # type: ignore[list-item]  # stands for a pipe
+        parent.close()
+        self.assertEqual(connection.wait([channel], 5), [channel])  # type: ignore[list-item]
+        self.assertFalse(channel.closed)
+        with self.assertRaises(EOFError):
+            channel.recv()
 
 
 class SubtestsTest(unittest.TestCase):
