@@ -37,6 +37,7 @@ class Kind(str, enum.Enum):
     SEND = "send"
     RECEIVE = "receive"
     MAKING = "making"  # all members of the group that is being made
+    ENDING = "ending"  # nobody: it ends a group
     STORE = "store"  # somebody who sets the key
     SETTING = "setting"  # nobody: it sets a store's key
     IN_CPP = "in C++"  # what it has started in C++ itself: a backward pass, a part of DDP

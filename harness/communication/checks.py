@@ -101,7 +101,7 @@ def _all_alike(calls: CallsByRank) -> bool:
 
 
 # What is nowhere compared: ranks need not have the same, and rank 0 alone sets many a key.
-_UNCOMPARED = frozenset({Kind.STORE, Kind.SETTING, Kind.IN_CPP, Kind.ANSWER, Kind.WORKERS})
+_UNCOMPARED = frozenset({Kind.ENDING, Kind.STORE, Kind.SETTING, Kind.IN_CPP, Kind.ANSWER, Kind.WORKERS})
 # What may be wrong although all ranks have the same.
 _ONE_SIDED = frozenset({Kind.SEND, Kind.RECEIVE, Kind.FINDING})
 
@@ -226,7 +226,7 @@ def _known_at(receive: Call, calls: Iterable[Call]) -> float | None:
     return min(later, default=None)
 
 
-_TELLS_NOBODY = frozenset({Kind.RECEIVE, Kind.LAYOUT, Kind.FINDING, Kind.IN_CPP})
+_TELLS_NOBODY = frozenset({Kind.RECEIVE, Kind.LAYOUT, Kind.FINDING, Kind.IN_CPP, Kind.ENDING})
 
 
 def _candidates(sends: Iterable[tuple[int, Call]], until: float | None, taken: int) -> list[int]:

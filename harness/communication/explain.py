@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from harness.communication.call_differences import difference_in
 from harness.communication.cycles import crossed_groups, cycle, groups_in_a_cycle, mutual
 from harness.communication.difference_text import Explanation, group_of, verb_of
+from harness.communication.ended_groups import ended_group
 from harness.communication.group_choice import other_group
 from harness.communication.key_setters import gone_past, narrowed
 from harness.communication.matching import CallsByRank
@@ -70,7 +71,8 @@ def _explained(states: Sequence[RankState], over: bool) -> Explanation | None:
     if crossed is not None and not crossed.ranks:  # the order that most have may tell who took another group
         crossed = other_group(calls, waiting) or crossed
     return (
-        crossed
+        ended_group(calls, waiting, {s.rank for s in states if not (s.finished or s.gone)})
+        or crossed
         or differing
         or other_group(calls, waiting)
         or tags_differ(calls, waiting)
@@ -175,10 +177,14 @@ def _state_text(state: RankState, missed: Call) -> tuple[str, str]:
 
 def _after(state: RankState, missed: Call) -> str:
     """The last call of the rank on the group in which it is missed, else its last call."""
-    ended = [c for c in state.calls if c.kind not in (Kind.STORE, Kind.SETTING, Kind.MAKING, Kind.LAYOUT)]
+    ended = [c for c in state.calls if c.kind not in _SAYS_NOTHING]
     same = [c for c in ended if c.signature.group_key == missed.signature.group_key]
     last = (same or ended)[-1:]
     return f" after {last[0]}" if last else ""
+
+
+# What a rank did last is said by other calls than these.
+_SAYS_NOTHING = frozenset({Kind.STORE, Kind.SETTING, Kind.MAKING, Kind.ENDING, Kind.LAYOUT})
 
 
 def _elsewhere(by_rank: Mapping[int, RankState], waiting: Mapping[int, Waiting]) -> Explanation | None:

@@ -47,6 +47,7 @@ def awaiting(shutdown: Callable[[Any], None], taps: Taps) -> Callable[[Any], Non
     @functools.wraps(shutdown)
     def awaited(self: Any) -> None:
         if taps.recorder is not None:
+            taps.recorder.ends_group(self)
             with taps.unseen(), contextlib.suppress(RuntimeError):  # no store any more, or no note in time
                 _await_members(self)
         shutdown(self)

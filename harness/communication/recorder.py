@@ -7,6 +7,7 @@ gets here, but to ``usual_calls.py``.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Hashable, Iterable
 from time import monotonic  # by name, as in the log
@@ -245,6 +246,14 @@ class Recorder(UsualCalls):
         elif self.futures.tokens_of:
             for each in self.futures.pop(work):
                 self.log.raised(each) if raised else self.log.end(each)
+
+    def ends_group(self, group: Any) -> None:
+        """Records that the user's code ends a group, and nothing where it is the harness that does."""
+        known = self._groups.get(id(group)) or self._known.find(group)
+        place = self._places.find(2)
+        if self._places.last:
+            told = {**json.loads(known.told), "operation": "destroy_process_group", "kind": Kind.ENDING.value}
+            self.log.end(self.log.begin(self.log.text(json.dumps(told)), place, 1))
 
     # -- calls that C++ makes: their handles are not seen, but the tensors that they fill are
 

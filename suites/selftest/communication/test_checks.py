@@ -107,6 +107,13 @@ class FindingsTest(unittest.TestCase):
                 ],
                 [],
             ),
+            "a group that one destroys": (
+                [
+                    [ended(members=(0, 1)), ended("destroy_process_group", kind=Kind.ENDING, members=(0, 1))],
+                    [ended(members=(0, 1))],
+                ],
+                [],
+            ),
             "refused": (
                 [
                     [ended(members=(0, 1)), ended(number=2, members=(0, 1), raised=True, refused=True)],

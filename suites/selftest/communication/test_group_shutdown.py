@@ -134,7 +134,7 @@ class UnitTest(unittest.TestCase):
 
     def setUp(self) -> None:
         self.taps = Taps()
-        self.taps.recorder = mock.sentinel.recorder
+        self.taps.recorder = self.recorder = mock.Mock()
         self.store: dist.Store = dist.HashStore()
 
     def group(self, rank: int, size: int = 2) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import unittest
 from typing import Any
+from unittest import mock
 
 import torch
 
@@ -12,6 +13,7 @@ from harness.communication import call_log
 from harness.communication.arguments import Arguments
 from harness.communication.call_log import LOG_BYTES, CallLog
 from harness.communication.recorder import NOT_RECORDED, Recorder, key_and_arguments
+from harness.communication.user_lines import Places
 from harness.communication_call import Call, Kind
 
 TENSOR = Arguments((torch.ones(2),))
@@ -117,6 +119,22 @@ class RecorderTest(unittest.TestCase):
         self.assertEqual((first.number, second.number), (1, 1))
         self.assertNotEqual(first.signature.group_key, second.signature.group_key)
         self.assertEqual((making.kind, making.signature.timeout_s), (Kind.MAKING, 9.0))
+
+    def test_group_that_ends(self) -> None:
+        """Which group the user's code ends, and where; what the harness ends by itself is not recorded."""
+
+        def destroy() -> None:
+            self.recorder.ends_group(self.group)  # as a wrapper of torch's function does
+
+        self.begin()
+        destroy()
+        with mock.patch.object(Places, "find", return_value=0):
+            self.recorder._places.last = ""
+            destroy()
+        call, ending = self.calls()
+        self.assertEqual((ending.kind, ending.signature.group_key), (Kind.ENDING, call.signature.group_key))
+        self.assertIn("in destroy", ending.place)
+        self.assertIsNotNone(ending.ended_s)
 
     def test_another_group_at_the_same_address(self) -> None:
         """A group is known by its object, and not by the address of one that is gone."""
