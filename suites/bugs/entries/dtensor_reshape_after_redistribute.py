@@ -4,7 +4,8 @@ kind: refused
 expected: The eight elements in one dimension, as without the redistribution: reshape copies where it must.
 happens: RuntimeError: view size is not compatible with input tensor's size and stride: what was padded for
   the exchange is cut to its size, a strided view, and DTensor's reshape takes a view of the local tensor.
-fails: refused: RuntimeError: view size is not compatible
+  2.11 says of any such reshape that it "cannot be performed without redistribution".
+fails: refused: RuntimeError: (view size is not compatible|\('Attempted to flatten multiple dimensions)
 since: 2.11
 reach: public API
 fuzzer: dtensor
