@@ -435,4 +435,20 @@ EQUIVALENT: dict[str, str] = {
     "output.dtype => output.data": "it is cast then always, which leaves what has the type already",
     "torch/distributed/tensor/_redistribute.py _optimize_transform_infos: "
     "len(transform_infos) < 2 => False": "one step is merged with none, and no steps are none",
+    "torch/distributed/tensor/_collective_utils.py check_tensor_meta: gathered_metadata => "
+    "reversed(list(gathered_metadata))": "it is asked whether all are alike, in whatever order",
+    "torch/distributed/fsdp/fully_sharded_data_parallel.py _get_grad_norm: grads => reversed(list(grads))": (
+        "a norm of norms asks for no order, but for its last digit"
+    ),
+    "torch/_functorch/_aot_autograd/autograd_cache.py check_node_safe: "
+    "node.meta and node.meta.get('is_wrapped', False) => node.meta.get('is_wrapped', False)": (
+        "an empty meta has no such key either"
+    ),
+    "torch/_dynamo/compiled_autograd.py copy_slices_prologue: grad is None => False": (
+        "its method was called two lines before"
+    ),
+    "torch/distributed/fsdp/_flat_param.py FlatParamHandle._init_flat_param_and_metadata: numel_to_pad > 0 "
+    "and numel_to_pad < aligned_numel => numel_to_pad < aligned_numel": (
+        "what is missing at the end of a row of n is one of 1 to n"
+    ),
 }

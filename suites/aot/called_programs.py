@@ -62,13 +62,14 @@ def found(program: Callable[..., Any], *inputs: Any, **options: Any) -> str:
         flat_args_descs=[PlainAOTInput(number) for number in range(len(inputs))],
         **given,
     )
-    was = torch.is_grad_enabled()
+    was, dtype = torch.is_grad_enabled(), torch.get_autocast_dtype("cpu")
     try:
         with FAKE:
             record = collect(*inputs)
     finally:
         torch.set_grad_enabled(was)
         torch.set_autocast_enabled("cpu", False)
+        torch.set_autocast_dtype("cpu", dtype)
     tangents = " ".join(f"{kind(each)}{'*' if each.requires_grad else ''}" for each in record.traced_tangents)
     return f"{recorded(record)}\ntangents: {tangents}"
 

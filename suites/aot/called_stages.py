@@ -11,6 +11,7 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.backends.distributed import SubmodCompiler
 from torch._functorch._aot_autograd import graph_capture, graph_capture_wrappers
 from torch._functorch._aot_autograd.descriptors import PlainAOTInput
+from torch._functorch._aot_autograd.functional_utils import to_fun
 from torch._subclasses.functional_tensor import FunctionalTensorMode
 from torch.utils._python_dispatch import _detect_infra_mode
 
@@ -49,6 +50,14 @@ def functionalized(outs: Sequence[Any], inputs: Sequence[Any], **fields: Any) ->
     with FunctionalTensorMode():
         values, _ = function(*args)
     return f"{said(values, inputs)} | {[each.tolist() for each in inputs]}"
+
+
+def counters(tensor: Tensor, write: Callable[[Tensor], object] = id) -> str:
+    """How often a functional tensor and its storage are changed by a write, and how often resized."""
+    with FunctionalTensorMode():
+        value = to_fun(tensor)
+        write(value)
+    return str(graph_capture_wrappers._get_mutation_counters(value))
 
 
 def _last(nodes: Sequence[fx.Node], tupled: bool) -> Any:
@@ -93,4 +102,4 @@ def of_floats(program: Callable[..., Any], *numbers: float) -> str:
     return "\n".join(lines)
 
 
-NAMES = {each.__name__: each for each in (capture_mode, functionalized, piece, of_floats)}
+NAMES = {each.__name__: each for each in (capture_mode, counters, functionalized, piece, of_floats)}

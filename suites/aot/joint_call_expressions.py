@@ -11,6 +11,10 @@ _AGAIN = (
     " k mul.Tensor h a', 'd', 'k'"
 )
 _RANDOM = "'r rand_like primals_1; a mul.Tensor r primals_2; g mul.Tensor tangents_1 r', 'a', 'g'"
+_TWO_RANDOM = (
+    "'r rand_like primals_1; a mul.Tensor r primals_2; q rand_like a; b mul.Tensor a q; g mul.Tensor"
+    " tangents_1 q; h mul.Tensor g r', 'b', 'h'"
+)
 _WRITTEN = (
     "'a sin primals_1; g mul.Tensor tangents_1 a; f copy_ primals_2 a; w copy_ primals_2 g', 'a', 'g w'"
 )
@@ -52,6 +56,7 @@ _CUTS = (
     ),
     (_RANDOM, ", a='again'"),
     (_UNUSED, ", r='again', a='again'"),
+    (_TWO_RANDOM, ", r='again', q='again', a='again'"),
     (_TWICE, ""),
     (_OPAQUE, ""),
     (_OPAQUE, ", f='save'"),

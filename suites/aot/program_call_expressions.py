@@ -56,6 +56,7 @@ _PROGRAMS = (
         "of_two(fake(2, 3, 4, 5).to(memory_format=torch.channels_last)).requires_grad_()",
     ),
     ("lambda x: [torch.set_autocast_enabled('cpu', True)] and [x]", "fake(2, 3)"),
+    ("lambda x: [torch.set_autocast_dtype('cpu', torch.float16)] and [x]", "fake(2, 3)"),
     ("lambda x: [PlainAOTOutput(0)]", "leaf()"),
     ("lambda x: [x]", "'a'"),
     ("lambda x: [3]", "thing()"),
@@ -234,6 +235,11 @@ STEPS = (
 )
 #: Captures, what a backward says of another tangent, pieces of DDPOptimizer, and numbers that change.
 STAGES = (
+    *(
+        f"counters({made}, {write})"
+        for made in ("ramp(2, 3)", "of_two(ramp(2, 3))")
+        for write in ("id", "lambda t: t.mul_(2)", "lambda t: t.data.mul_(2)")
+    ),
     *(
         f"[str(runtime_wrappers.AOTDispatchAutograd._raise_tangent_metadata_error({expected}, 'a', {found},"
         " 'b', ramp(2), 3, tangent(1), '4/5', 'a line')).splitlines()[3:6]]"
