@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from collections.abc import Iterator
 from typing import Any
@@ -59,7 +60,8 @@ class DTensorPrograms(Hunted[DTensorProgram]):
     def structure(self, program: DTensorProgram) -> str:
         """The kinds of placements, the operators in their order, and whether there is a backward.
 
-        Shards are called uneven where the size of some value is no multiple of the size of the mesh.
+        Shards are called uneven where the size of some value is no multiple of the sizes of the mesh, or of
+        the number of its ranks.
         """
         names = [each.template or "redistribute" for each in program.statements]
         return "; ".join([_placed(program), *names, *(["backward"] if program.backward else [])])
@@ -97,4 +99,8 @@ def _placed(program: DTensorProgram) -> str:
 
 def _is_uneven(program: DTensorProgram) -> bool:
     values, _ = outcome(program)
-    return any(size % parts for value in values for size in value.shape for parts in program.mesh)
+    counts = {
+        *program.mesh,
+        math.prod(program.mesh),
+    }  # all, where two dimensions of the mesh cut the same one
+    return any(size % parts for value in values for size in value.shape for parts in counts)

@@ -44,6 +44,14 @@ class HuntedTest(unittest.TestCase):
             with self.subTest(said):
                 self.assertEqual(fuzzer.structure(DTensorProgram((2,), inputs, (negated,))), said)
 
+    def test_uneven_by_two_dimensions_of_the_mesh(self) -> None:
+        """Three elements are left to each half of a mesh, and cannot be halved again."""
+        for size, said in ((4, "Shard; -{0}"), (6, "uneven Shard; -{0}")):
+            twice = Input((size,), ("Shard(0)", "Shard(0)"))
+            program = DTensorProgram((2, 2), (twice,), (Statement("-{0}", (0,)),))
+            with self.subTest(size):
+                self.assertEqual(DTensorPrograms().structure(program), said)
+
     def test_ends(self) -> None:
         """What a program fails with comes out as it is."""
         failing = mock.Mock(side_effect=[AssertionError("value of v1 differs"), None])
