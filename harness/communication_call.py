@@ -44,7 +44,7 @@ class Kind(str, enum.Enum):
     ANSWER = "answer"  # a worker of torch.distributed.rpc
     WORKERS = "workers"  # all workers of torch.distributed.rpc, which join or leave
     FINDING = "finding"  # nobody: something wrong that the rank saw in its own memory
-    LAYOUT = "layout"  # nobody: DTensor's placements, on which all ranks of a mesh must agree
+    LAYOUT = "layout"  # nobody: DTensor's placements, or DDP's parameters, on which all ranks must agree
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,8 @@ class Signature:
         if self.default:
             return "the default group"
         if self.kind is Kind.LAYOUT:
-            return f"the mesh of ranks {members_text(self.members)}"
+            what = "group" if self.group == "the group" else "mesh"
+            return f"the {what} of ranks {members_text(self.members)}"
         if not self.members:
             return f"group {self.group or UNNAMED}"
         made = f" made at {self.made_at}" if self.made_at else ""

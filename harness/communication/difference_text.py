@@ -9,6 +9,8 @@ from harness.communication.matching import Channel, Difference, Row
 from harness.communication_call import Call, Kind
 from harness.outcomes import ranks_text
 
+# What compares the parameters of ranks; a rank's are apart by semicolons.
+MODULE = "DistributedDataParallel"
 # The most ranks, or groups of ranks that did the same, that a line names.
 MOST_SIDES = 4
 
@@ -93,11 +95,22 @@ def _parts(row: Row, sides: Sides) -> str:
 
 
 def _tensors(row: Row, sides: Sides) -> str:
+    if row.first.signature.operation == MODULE:
+        sides = _parameters(sides)
     (ranks, value), *others = sides
     call = _of(row, ranks)
     verb = _TENSOR_VERBS.get(call.signature.operation, ("gives", "give"))
     rest = ", ".join(f"{ranks_text(each)} {text}{_elsewhere(row, each, call)}" for each, text in others)
     return f"{verb_of(ranks, *verb)} {value} in {call.brief}{call.at}, {rest}"
+
+
+def _parameters(sides: Sides) -> Sides:
+    """Of each side's parameters how many there are, or, where these are as many, the first that differs."""
+    every = [text.split("; ") for _, text in sides]
+    at = next((n for n, each in enumerate(zip(*every, strict=False)) if len(set(each)) > 1), 0)
+    if len({len(each) for each in every}) > 1:
+        return [(ranks, f"{len(each)} parameters") for (ranks, _), each in zip(sides, every, strict=True)]
+    return [(ranks, f"{each[at]} for parameter {at}") for (ranks, _), each in zip(sides, every, strict=True)]
 
 
 def _elsewhere(row: Row, ranks: Sequence[int], than: Call) -> str:
@@ -113,6 +126,7 @@ _TENSOR_VERBS = {
     "redistribute": ("redistributes to", "redistribute to"),
     "distribute_tensor": ("distributes", "distribute"),
     "from_local": ("holds", "hold"),
+    MODULE: ("has", "have"),
 }
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from harness.communication.arguments import FUNCTIONAL, OPERATORS, are_real, of_operator
@@ -109,6 +109,8 @@ def tap_reducer(distributed: Any, taps: Taps) -> None:
         original = getattr(distributed, name)
 
         setattr(distributed, name, _in_cpp(original, taps, waits=name != "Reducer"))
+    verify = distributed._verify_params_across_processes
+    distributed._verify_params_across_processes = _comparing(verify, taps)
 
 
 def _in_cpp(original: Callable[..., Any], taps: Taps, *, waits: bool) -> Callable[..., Any]:
@@ -134,6 +136,37 @@ def _in_cpp(original: Callable[..., Any], taps: Taps, *, waits: bool) -> Callabl
         return found
 
     return uncompiled(call)
+
+
+def _comparing(original: Callable[..., Any], taps: Taps) -> Callable[..., Any]:
+    """Wraps the function by which DDP compares the parameters of ranks with those of rank 0 or its own."""
+
+    @functools.wraps(original)
+    def verify(group: Any, parameters: Any, *args: Any, **kwargs: Any) -> Any:
+        recorder = taps.recorder
+        if recorder is None:
+            return original(group, parameters, *args, **kwargs)
+        token = recorder.compares(group, parameters_text(parameters))
+        try:
+            found = original(group, parameters, *args, **kwargs)
+        except BaseException:
+            recorder.ended(token, raised=True)
+            raise
+        recorder.ended(token)
+        return found
+
+    return uncompiled(verify)
+
+
+# Of so many parameters the sizes are compared, and of all others how many there are.
+_MOST_PARAMETERS = 500
+
+
+def parameters_text(parameters: Iterable[Any]) -> str:
+    """The shapes and dtypes of parameters, apart by semicolons; of many those of the first."""
+    every = list(parameters)
+    told = [f"{tuple(p.shape)} {str(p.dtype).removeprefix('torch.')}" for p in every[:_MOST_PARAMETERS]]
+    return "; ".join([*told, *[f"{len(every)} in all"] * (len(every) > _MOST_PARAMETERS)])
 
 
 def _tap_operators(taps: Taps) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 
 from harness.communication.call_log import CallLog
+from harness.communication.difference_text import MODULE
 from harness.communication.known_groups import KnownGroups
 from harness.communication.python_threads import count as python_threads
 from harness.communication.rpc_workers import JOINING
@@ -44,6 +45,18 @@ class OtherCalls:
         sequence = self._layouts[name, members] = self._layouts.get((name, members), 0) + 1
         signature = Signature(operation, name, Kind.LAYOUT, members, tensors=placements, agreed=placements)
         return self.log.begin(self.log.text(signature), place, sequence, sequence, python_threads())
+
+    def has_parameters(self, members: tuple[int, ...], parameters: str, *, default: bool) -> int:
+        """Records the ``parameters`` that DDP gets, which must be the same on these ranks.
+
+        ``default``: they are those of the default group.
+        """
+        place, name = self._places.find(2), "the group"
+        sequence = self._layouts[name, members] = self._layouts.get((name, members), 0) + 1
+        made = Signature(
+            MODULE, name, Kind.LAYOUT, members, default=default, tensors=parameters, agreed=parameters
+        )
+        return self.log.begin(self.log.text(made), place, sequence, sequence, python_threads())
 
     def makes_group(
         self, name: str, members: tuple[int, ...], *, default: bool, waits: bool, timeout_s: float | None

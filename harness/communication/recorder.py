@@ -247,6 +247,11 @@ class Recorder(UsualCalls):
             for each in self.futures.pop(work):
                 self.log.raised(each) if raised else self.log.end(each)
 
+    def compares(self, group: Any, parameters: str) -> int:
+        """Records what ``DistributedDataParallel`` compares between the ranks of a group."""
+        told = json.loads((self._groups.get(id(group)) or self._known.find(group)).told)
+        return self.has_parameters(tuple(told["members"]), parameters, default=told["default"])
+
     def ends_group(self, group: Any) -> None:
         """Records that the user's code ends a group, and nothing where it is the harness that does."""
         known = self._groups.get(id(group)) or self._known.find(group)

@@ -5,7 +5,13 @@ from __future__ import annotations
 import unittest
 from typing import Any
 
-from harness.communication.difference_text import difference_text, incomplete_text, message_text, verb_of
+from harness.communication.difference_text import (
+    MODULE,
+    difference_text,
+    incomplete_text,
+    message_text,
+    verb_of,
+)
 from harness.communication.matching import differences, messages, rows, unequal_messages
 from harness.communication_call import Call, Kind
 from suites.selftest.communication.samples import call, receive, send
@@ -28,6 +34,18 @@ class DifferenceTest(unittest.TestCase):
         self.check([call(**even), call(**odd), call(**even), call(**even)], f"{told} (t.py:20 in test_x)", 1)
         even["place"] = odd["place"]
         self.check([call(**even), call(**odd), call(**even), call(**even)], told, 1)
+
+    def test_parameters(self) -> None:
+        """Of the parameters of a module how many there are, or the first that differs."""
+        table = {
+            "(2,) a; (3,) b; (4,) c": "rank 1 has 3 parameters in {at}, ranks 0, 2 2 parameters",
+            "(2,) a; (4,) b": "rank 1 has (4,) b for parameter 1 in {at}, ranks 0, 2 (3,) b for parameter 1",
+        }
+        for odd, text in table.items():
+            with self.subTest(odd):
+                told = ["(2,) a; (3,) b", odd, "(2,) a; (3,) b"]
+                calls = [call(MODULE, kind=Kind.LAYOUT, tensors=each, agreed=each) for each in told]
+                self.check(calls, text.format(at=f"{MODULE} #1 (t.py:20 in test_x)"), 1)
 
     def test_incomplete(self) -> None:
         """The fewer ranks come first: those that did not call it, or those that did."""

@@ -13,6 +13,8 @@ from torch.nn.parallel import DistributedDataParallel
 from harness import DistributedTestBase, record_communication
 from harness.communication import taps
 from harness.communication.arguments import FUNCTIONAL
+from harness.communication.difference_text import MODULE
+from harness.communication.operator_taps import parameters_text
 from suites.selftest.communication.operators import functional_base, torch_operators
 
 
@@ -54,6 +56,26 @@ class RecordedTest(DistributedTestBase):
                 torch.ops._c10d_functional.all_reduce(torch.ones(3), "nothing", dist.group.WORLD.group_name)
             functional.all_reduce(torch.ones(3), "sum", dist.group.WORLD) + 0
         self.assertEqual([(call.raised, call.sequence) for call in seen.calls], [(False, 1)])
+
+    def test_parameters(self) -> None:
+        """What DDP gets is recorded before it is compared, and has raised where that has."""
+        self.create_pg("cpu")
+        found = taps.prepare()
+        assert found is not None and found.recorder is not None
+        log = found.recorder.log
+        DistributedDataParallel(nn.Linear(4, 3))
+        with self.assertRaisesRegex(RuntimeError, "expects same model"):
+            DistributedDataParallel(nn.Linear(4, 3, bias=self.rank == 0))
+        calls = [c for n in range(log.count) if (c := log.call(n)) and c.signature.operation == MODULE]
+        self.assertEqual([c.raised for c in calls], [False, True])
+        self.assertEqual(calls[0].signature.agreed, "(3, 4) float32; (3,) float32")
+        self.assertIs(calls[0].signature.default, True)
+
+    def test_many_parameters(self) -> None:
+        """Of many the first are told, and how many there are."""
+        told = parameters_text([torch.ones(1)] * 501)
+        self.assertEqual(len(told.split("; ")), 501)
+        self.assertTrue(told.endswith("; (1,) float32; 501 in all"), told[-60:])
 
     def test_backward_that_raises(self) -> None:
         """What DDP has started has raised where the backward pass has."""

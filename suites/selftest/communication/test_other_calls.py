@@ -81,6 +81,17 @@ class OtherCallsTest(unittest.TestCase):
         self.others.ended(self.others.lays_out("from_local", (0, 1), "(3,)", by_line=True))
         self.assertEqual([c.number for c in self.calls()], [1, 2, 1])
 
+    def test_parameters(self) -> None:
+        """The parameters that a module has are numbered by group, apart from placements."""
+        self.lay_out((0, 1), "(Shard(dim=0),)")
+        for members, default in (((0, 1), True), ((0, 1), True), ((1,), False)):
+            self.others.ended(self.others.has_parameters(members, "(2,) float32", default=default))
+        found = [(c.number, c.brief) for c in self.calls()[1:]]
+        name = "DistributedDataParallel #1"
+        self.assertEqual(found[0], (1, name))
+        self.assertEqual([number for number, _ in found], [1, 2, 1])
+        self.assertEqual(found[2][1], f"{name} on the group of ranks 1")
+
     def test_making(self) -> None:
         """Who makes a group, where, and who waits for its members."""
         for waits in (True, False):
