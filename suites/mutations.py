@@ -451,4 +451,6 @@ EQUIVALENT: dict[str, str] = {
     "and numel_to_pad < aligned_numel => numel_to_pad < aligned_numel": (
         "what is missing at the end of a row of n is one of 1 to n"
     ),
+    "torch/distributed/fsdp/fully_sharded_data_parallel.py FullyShardedDataParallel.clip_grad_norm_: "
+    "grads => reversed(list(grads))": "each is multiplied by the same, in whatever order",
 }

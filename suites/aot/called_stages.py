@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, fx, nn
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.backends.distributed import SubmodCompiler
-from torch._functorch._aot_autograd import graph_capture, graph_capture_wrappers
+from torch._functorch._aot_autograd import graph_capture, graph_capture_wrappers, streams
 from torch._functorch._aot_autograd.descriptors import PlainAOTInput
 from torch._functorch._aot_autograd.functional_utils import to_fun
 from torch._subclasses.functional_tensor import FunctionalTensorMode
@@ -60,6 +60,20 @@ def counters(tensor: Tensor, write: Callable[[Tensor], object] = id) -> str:
     return str(graph_capture_wrappers._get_mutation_counters(value))
 
 
+def copied_on(of_copy: int | None, of_value: int | None) -> int | None:
+    """The stream on which a graph writes a value back to its input, of those that its nodes say."""
+    graph = fx.Graph()
+    x = graph.placeholder("x")
+    value = graph.call_function(aten.sin.default, (x,))
+    copy = graph.call_function(aten.copy_.default, (x, value))
+    for node, stream in ((value, of_value), (copy, of_copy)):
+        if stream is not None:
+            node.meta["custom"] = {"stream": stream}
+    graph.output((copy,))
+    streams.assign_epilogue_copy_streams(fx.GraphModule(nn.Module(), graph))
+    return streams.get_stream(copy)
+
+
 def _last(nodes: Sequence[fx.Node], tupled: bool) -> Any:
     return (nodes[-1],) if tupled else nodes[-1]
 
@@ -102,4 +116,6 @@ def of_floats(program: Callable[..., Any], *numbers: float) -> str:
     return "\n".join(lines)
 
 
-NAMES = {each.__name__: each for each in (capture_mode, counters, functionalized, piece, of_floats)}
+NAMES = {
+    each.__name__: each for each in (capture_mode, copied_on, counters, functionalized, piece, of_floats)
+}
