@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from harness.communication.call_differences import explain_failed_call
 from harness.communication.checks import Check, Finding, findings
 from harness.communication.explain import RankState, explain
-from harness.communication_call import Kind
+from harness.communication_call import Call, Kind
 from harness.frames import main_stack, users_frame
 from harness.outcomes import (
     ErrorInfo,
@@ -165,25 +165,35 @@ def _explained(ranks: Sequence[RankOutcome], cause: RankOutcome) -> tuple[int, s
 
 
 def _failed_in_a_call(outcome: RankOutcome) -> bool:
-    """Whether the rank's error came out of its last communication call: from a peer, perhaps.
+    return _failed_call(outcome) is not None
 
-    A call that was refused came to no peer.
+
+def _failed_call(outcome: RankOutcome) -> Call | None:
+    """The communication call out of which the rank's error came: from a peer, perhaps; else None.
+
+    It is its last one, but for one that was refused, which came to no peer; or one that goes on, where the
+    error is that the rank waited for it with a timeout of the wait's own.
     """
-    last = outcome.calls[-1] if outcome.calls else None
-    if last is None or not last.raised or last.refused or outcome.bad_subtests:
-        return False
-    # What a remote function raises is raised here, too: only without an answer is there more to say.
-    return last.kind is not Kind.ANSWER or lost_a_peer(outcome.error)
+    if outcome.bad_subtests or not outcome.calls:
+        return None
+    last = outcome.calls[-1]
+    if last.raised and not last.refused:
+        # What a remote function raises is raised here, too: only without an answer is there more to say.
+        return last if last.kind is not Kind.ANSWER or lost_a_peer(outcome.error) else None
+    if outcome.error is None or "timed out" not in outcome.error.message.lower():
+        return None
+    return next((c for c in reversed(outcome.calls) if c.own_work and c.ended_s is None), None)
 
 
 def _as_if_it_waited(outcome: RankOutcome) -> RankState:
-    """The state of a rank as it was before its last call failed, if that is why the rank did."""
+    """The state of a rank as it was before its call failed, if that is why the rank did."""
     state = _state(outcome)
-    if outcome.status is not Status.ERROR or not _failed_in_a_call(outcome):
+    failed = _failed_call(outcome) if outcome.status is Status.ERROR else None
+    if failed is None:
         return state
-    last = outcome.calls[-1]
-    waiting = replace(last, raised=False, ended_s=None, waiting_s=last.waiting_s or last.started_s)
-    return replace(state, calls=(*outcome.calls[:-1], waiting), finished=False)
+    since = failed.waiting_s or failed.started_s
+    waiting = replace(failed, raised=False, bounded=False, ended_s=None, waiting_s=since)
+    return replace(state, calls=[waiting if c is failed else c for c in outcome.calls], finished=False)
 
 
 _WAITED = frozenset({Status.DEADLOCKED, Status.TIMED_OUT})

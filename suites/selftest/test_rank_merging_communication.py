@@ -80,6 +80,24 @@ class CommunicationTest(unittest.TestCase):
         merged = merge([rank(0, E, calls=(asked,), error=raised), left])
         self.assertTrue(merged.reason.startswith("rank 0 raised"), merged.reason)
 
+    def test_a_wait_that_timed_out(self) -> None:
+        """Who gave up a wait with a timeout is not to blame, unless that is not why it failed."""
+        handle = replace(self.waits(0).calls[0], waiting_s=None, own_work=True)
+        gave_up = ErrorInfo("RuntimeError", "Operation timed out!", "")
+        merged = merge([rank(0, E, calls=(handle,), error=gave_up), rank(1, P)])
+        self.assertEqual(merged.root_cause, 1)
+        told = (
+            "rank 1 left the test; rank 0 waits in barrier #1; rank 0 raised: RuntimeError: Operation timed"
+        )
+        self.assertTrue(merged.reason.startswith(told), merged.reason)
+        for calls, error in (
+            ((handle,), ErrorInfo("RuntimeError", "disk full", "")),
+            ((replace(handle, ended_s=2.0),), gave_up),
+            ((), gave_up),
+        ):
+            merged = merge([rank(0, E, calls=calls, error=error), rank(1, P)])
+            self.assertTrue(merged.reason.startswith("rank 0 raised"), merged.reason)
+
     def test_a_skip_beside_those_that_wait(self) -> None:
         """What the ranks wait in that were ended for the skip of another one."""
         barrier = Signature("barrier", "0", members=(0, 1, 2), default=True)
