@@ -107,6 +107,10 @@ class FindingsTest(unittest.TestCase):
                 ],
                 [],
             ),
+            "a message that raised": (
+                [[send(1, state="ended", raised=True), send(1, state="ended")], [receive(0, state="ended")]],
+                [],
+            ),
             "a group that one destroys": (
                 [
                     [ended(members=(0, 1)), ended("destroy_process_group", kind=Kind.ENDING, members=(0, 1))],
