@@ -20,6 +20,7 @@ from typing import NoReturn
 from harness.errors import LaunchError, ServerLost
 from harness.protocol import Assignment, Launch
 from harness.ranks.processes import preload, rank, server
+from harness.ranks.processes.late_imports import imported_of_torch
 from harness.ranks.processes.launcher import Launcher, LaunchServer, ServerLauncher
 from harness.ranks.processes.rank_set import DirtyModule, RankSet
 from harness.system import posix, runner_settings
@@ -31,11 +32,12 @@ from harness.wire import socket_pair
 class ForkServerLauncher(ServerLauncher):
     """Forks ranks from a server that is kept for the life of this process.
 
-    A module that starts threads when it is imported is not imported in the server, but in each rank. Where a
-    new server has threads even so (because of sitecustomize, a debugger, a library that torch loads), no fork
-    of it is safe: from then on ``fallback`` starts the ranks, if there is one. A module that ranks are to
-    import themselves (``Launch.preload``) needs a server that has not imported it: one that was forked before
-    this process did, else a new interpreter, which imports what the module imports first.
+    A module that starts threads when it is imported is not imported in the server, but in each rank; what it
+    imports of torch still is, unless that starts threads, too. Where a new server has threads even so
+    (because of sitecustomize, a debugger, a library that torch loads), no fork of it is safe: from then on
+    ``fallback`` starts the ranks, if there is one. A module that ranks are to import themselves
+    (``Launch.preload``) needs a server that has not imported it: one that was forked before this process did,
+    else a new interpreter, which imports what the module imports first.
     """
 
     name = "forkserver"
@@ -45,6 +47,7 @@ class ForkServerLauncher(ServerLauncher):
         self._fallback = fallback
         self._instead: Launcher | None = None
         self._dirty: set[str] = set()
+        self._bare: set[str] = set()  # those whose ranks torch's modules have to be left to as well
         self._imported_by_ranks: set[str] = set()
         # Whether the server is a fork of this process, with all that this has imported, and the module before
         # whose import it was forked.
@@ -66,19 +69,29 @@ class ForkServerLauncher(ServerLauncher):
             if self._forked and request.module.name != self._forked_before:
                 self.close()
         while self._instead is None:
-            trial = _without_preload(request) if request.module.name in self._dirty else request
+            trial = self._trial(request)
             try:
                 return self._attempt(trial)
             except DirtyModule as error:
                 self.close()
                 if not (trial.preload or trial.imports):
                     self._instead = self._resort(error)
-                self._dirty.add(request.module.name)
+                (self._bare if request.module.name in self._dirty else self._dirty).add(request.module.name)
             except ServerLost:  # it died since it was last checked; no rank has run anything yet
                 if lost:
                     raise
                 lost = True
         return self._instead.launch(request)
+
+    def _trial(self, request: Launch) -> Launch:
+        """The request for ranks that import by themselves what may start threads, as far as that is known.
+
+        Torch's modules start none in most processes: ranks find those that the parent has imported.
+        """
+        if request.module.name not in self._dirty:
+            return request
+        imports = [] if request.module.name in self._bare else imported_of_torch()
+        return dataclasses.replace(request, preload=False, imports=imports)
 
     def _resort(self, error: DirtyModule) -> Launcher:
         if self._fallback is None:
@@ -96,11 +109,6 @@ class ForkServerLauncher(ServerLauncher):
     def how_it_ended(self) -> str:
         """How a server that was lost ended, for the message of the test that was running."""
         return self._instead.how_it_ended() if self._instead is not None else super().how_it_ended()
-
-
-def _without_preload(request: Launch) -> Launch:
-    """The request for ranks that import all but torch themselves: what starts threads may be any of it."""
-    return dataclasses.replace(request, preload=False, imports=[])
 
 
 def fork_rank(assignment: Assignment, close: Sequence[int]) -> int:

@@ -1,4 +1,4 @@
-"""Tests that spawn takes over if every Python process has threads from its start."""
+"""Tests what becomes of a module that starts threads, and where every Python process has some."""
 
 from __future__ import annotations
 
@@ -41,6 +41,42 @@ FILE = """
         print("servers", len(counts), file=sys.stderr)
         sys.exit(not run.result.wasSuccessful())
 """
+
+# A test whose ranks import its module themselves, and tell what of torch was there before.
+THREAD_OF_THE_MODULE = """
+    import sys, threading, unittest
+
+    there = [n for n in ("torch", "torch.testing._internal.common_utils") if n in sys.modules]
+    import torch.testing._internal.common_utils
+    from harness import MultiProcessTestCase
+
+    threading.Thread(target=threading.Event().wait, daemon=True).start()
+
+    class Cases(MultiProcessTestCase):
+        world_size = 2
+
+        def test_it(self):
+            self.assertEqual(threading.active_count(), 2)
+            self.assertIn("torch.testing._internal.common_utils", there)
+
+    if __name__ == "__main__":
+        unittest.main(verbosity=2)
+"""
+
+
+class ThreadOfAModuleTest(unittest.TestCase):
+    """A module that starts a thread, which the ranks import themselves."""
+
+    def test_torch_is_imported_once(self) -> None:
+        """What the module imports of torch, the ranks have from their server."""
+        with tempfile.TemporaryDirectory(prefix="selftest-") as directory:
+            file = Path(directory, "file.py")
+            file.write_text(textwrap.dedent(THREAD_OF_THE_MODULE))
+            environ = {n: v for n, v in os.environ.items() if n != "HARNESS_LAUNCHER"} | {"PYTHONPATH": ROOT}
+            run = subprocess.run(
+                [sys.executable, str(file)], env=environ, stderr=subprocess.PIPE, text=True, check=False
+            )
+        self.assertEqual(run.returncode, 0, run.stderr)
 
 
 class ThreadsEverywhereTest(unittest.TestCase):
