@@ -40,6 +40,8 @@ RECORDS = (
         )
     ),
     "runtime_wrappers.merge_view_inputs(aot_config(), [ramp(2)], None, [], is_inference=True)",
+    "runtime_wrappers.merge_view_inputs(aot_config(), [torch.eye(2).to_sparse()], None, [input_info()],"
+    " is_inference=True)[1:]",
     *(
         f"(lambda x: before(runtime_wrappers.AOTDedupeWrapper(), {inputs}, [{infos}]{more}))(ramp(4))"
         for inputs, infos, more in (
