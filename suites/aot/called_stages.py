@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, fx, nn
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.backends.distributed import SubmodCompiler
-from torch._functorch._aot_autograd import graph_capture, graph_capture_wrappers, streams
+from torch._functorch import config
+from torch._functorch._aot_autograd import graph_capture, graph_capture_wrappers, graph_compile, streams
 from torch._functorch._aot_autograd.descriptors import PlainAOTInput
 from torch._functorch._aot_autograd.functional_utils import to_fun
 from torch._subclasses.functional_tensor import FunctionalTensorMode
@@ -74,6 +75,14 @@ def copied_on(of_copy: int | None, of_value: int | None) -> int | None:
     return streams.get_stream(copy)
 
 
+def decomposed(selective: bool) -> list[str]:
+    """The operators that a capture replaces, where it does so selectively or not."""
+    with config.patch(selective_decompose=selective):
+        settings = aot_config(decompositions={aten.addmm.default: None})
+        with graph_compile.maybe_skip_decompose(settings) as given:
+            return list(map(str, given.decompositions))
+
+
 def _last(nodes: Sequence[fx.Node], tupled: bool) -> Any:
     return (nodes[-1],) if tupled else nodes[-1]
 
@@ -117,5 +126,6 @@ def of_floats(program: Callable[..., Any], *numbers: float) -> str:
 
 
 NAMES = {
-    each.__name__: each for each in (capture_mode, copied_on, counters, functionalized, piece, of_floats)
+    each.__name__: each
+    for each in (capture_mode, copied_on, counters, decomposed, functionalized, piece, of_floats)
 }

@@ -235,6 +235,7 @@ STEPS = (
 )
 #: Captures, what a backward says of another tangent, pieces of DDPOptimizer, and numbers that change.
 STAGES = (
+    *(f"decomposed({selective})" for selective in (False, True)),
     *(f"[copied_on({streams})]" for streams in ("3, 4", "3, 3", "None, 4", "None, None")),
     *(
         f"counters({made}, {write})"
