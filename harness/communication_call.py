@@ -85,6 +85,11 @@ class Signature:
     workers: int = 0
 
     @property
+    def object_list(self) -> str:
+        """The function of objects of which a message is a part, as ``recv_object_list``; "" for none."""
+        return self.operation if self.operation.endswith("_object_list") else ""
+
+    @property
     def group_key(self) -> tuple[str, int, tuple[int, ...]]:
         """The identity of the group over all ranks."""
         return (self.group, self.generation, self.members)
@@ -158,9 +163,10 @@ class Call:
         """The call without its group: ``all_reduce #5``, ``recv from rank 2``, ``store.get('key')``."""
         s = self.signature
         if s.kind is Kind.SEND:
-            return f"send to rank {s.peer}{_tag(s.tag)}"
+            return f"{s.object_list or 'send'} to rank {s.peer}{_tag(s.tag)}"
         if s.kind is Kind.RECEIVE:
-            return f"recv from {'any rank' if s.peer is None else f'rank {s.peer}'}{_tag(s.tag)}"
+            peer = "any rank" if s.peer is None else f"rank {s.peer}"
+            return f"{s.object_list or 'recv'} from {peer}{_tag(s.tag)}"
         if s.kind in (Kind.STORE, Kind.SETTING):
             return f"{s.operation}({s.key!r})"
         if s.kind in (Kind.COLLECTIVE, Kind.LAYOUT):

@@ -162,8 +162,12 @@ def made_by_some_text(row: Row, absent: Sequence[int]) -> str:
 
 def message_text(channel: Channel, send: Call, receive: Call) -> Explanation:
     """The line about a message of which sender and receiver expect other tensors."""
-    return Explanation(
-        f"rank {channel.sender} sends {send.signature.tensors}{send.at}, and rank {channel.receiver} "
-        f"receives {receive.signature.tensors} from it{receive.at}",
-        (channel.sender, channel.receiver),
-    )
+    given = f"{send.signature.tensors}{_by(send)}{send.at}"
+    wanted = f"{receive.signature.tensors} from it{_by(receive)}{receive.at}"
+    text = f"rank {channel.sender} sends {given}, and rank {channel.receiver} receives {wanted}"
+    return Explanation(text, (channel.sender, channel.receiver))
+
+
+def _by(message: Call) -> str:
+    name = message.signature.object_list
+    return f" by {name}" if name else ""

@@ -58,6 +58,8 @@ class WordsTest(unittest.TestCase):
             "send to rank 2": Call(message),
             "send to rank 2 with tag 7": Call(replace(message, tag=7)),
             "recv from any rank": Call(receive),
+            "send_object_list to rank 2": Call(replace(message, operation="send_object_list")),
+            "recv_object_list from any rank": Call(replace(receive, operation="recv_object_list")),
             "recv from rank 0 in group {0, 2} made at t.py:20": Call(
                 replace(GROUP, kind=Kind.RECEIVE, peer=0)
             ),

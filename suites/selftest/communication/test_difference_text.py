@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unittest
+from dataclasses import replace
 from typing import Any
 
 from harness.communication.difference_text import (
@@ -106,6 +107,9 @@ class DifferenceTest(unittest.TestCase):
         said = message_text(channel, first, second)
         self.assertRegex(said.text, r"^rank 0 sends \(2,\) float32 .*rank 1 receives \(3,\) float32 from it")
         self.assertEqual(said.ranks, (0, 1))
+        of_objects = replace(sent, signature=replace(sent.signature, operation="send_object_list"))
+        said = message_text(channel, of_objects, second)
+        self.assertTrue(said.text.startswith("rank 0 sends (2,) float32 by send_object_list (t.py:20"), said)
 
     def test_verb(self) -> None:
         """Ranks with a predicate in the right number."""
