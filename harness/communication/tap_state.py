@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,8 @@ class Taps:
         self.libraries: dict[str, Any] = {}  # by namespace; torch drops the kernels of one that is not kept
         self.layouts = False  # whether DTensor is wrapped
         self.values: ValueRecorder | None = None  # only where the values of calls are checked
+        # What looks at a call, by its token, before it is made, and may raise in its place.
+        self.guard: Callable[[int], None] | None = None
         self.seen = _Seen()
         # Whether a call may make others that are seen as well: only then it is noted, for its thread, that
         # it is seen already. What is a thread's own takes long to ask.

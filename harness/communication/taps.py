@@ -180,6 +180,8 @@ def recorded(original: Callable[..., Any], method: str, operation: str, taps: Ta
         if nests:
             seen.now = True
         try:
+            if taps.guard is not None:
+                taps.guard(token)
             work = original(self, *args, **kwargs) if kwargs else original(self, *args)
         except BaseException as error:
             recorder.refused(token, self, operation, error)

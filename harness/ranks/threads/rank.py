@@ -104,6 +104,12 @@ class RankThread(threading.Thread):
             finally:
                 self.owner.on_thread_end(self)
 
+    def check_sizes(self, token: int) -> None:
+        """Raises MismatchError where gloo would end the process of all ranks for a call of this one."""
+        call = self.log.call(token)
+        if call is not None:
+            self.owner.sizes.check(self.rank, call)
+
     def end_of(self, body: Body) -> BaseException | None:
         """Runs the body of the rank, and returns the exception that left it.
 

@@ -38,6 +38,7 @@ from harness.ranks.threads.deadlock_watch import ThreadDeadlockWatch, WatchedThr
 from harness.ranks.threads.rank import Body, RankThread, ThreadEnded
 from harness.ranks.threads.rank_state import RankStates
 from harness.ranks.threads.run_token import RunToken
+from harness.ranks.threads.size_guard import SizeGuard
 from harness.system import originals
 from harness.system.garbage import GarbagePause
 
@@ -117,6 +118,7 @@ class RankThreads:
         self._reported: set[int] = set()
         self._gone: set[int] = set()
         self._matcher = CollectiveMatcher()
+        self.sizes = SizeGuard()
         self._inside = threading.local()
         self._installed = contextlib.ExitStack()
         self._garbage = GarbagePause()

@@ -151,6 +151,16 @@ class _ThreadTaps(Taps):
         assert value is None, "each rank has its own"
 
     @property
+    def guard(self) -> Any:
+        """What looks at a call of the calling thread's rank, so that gloo does not end the process for it."""
+        rank = current()
+        return rank.check_sizes if rank is not None else None
+
+    @guard.setter
+    def guard(self, value: Any) -> None:
+        assert value is None, "each rank has its own"
+
+    @property
     def values(self) -> Any:
         """The recorder of the values of the calling thread's rank; None where they are not checked."""
         rank = current()

@@ -8,7 +8,7 @@ import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
 
-from harness import MultiProcessTestCase
+from harness import DistributedTestBase, MultiProcessTestCase
 from harness.releases import torch_at_least
 from suites.selftest.faults.threaded import Threaded
 
@@ -153,3 +153,25 @@ class OnGloo(Collectives, Compiled, MultiProcessTestCase):
         dist.barrier()
         self.assertEqual(type(self).mark, self.rank)  # type: ignore[attr-defined]  # made above
         self.assertEqual(self.id().rsplit(".", 2)[1:], ["OnGloo", "test_own_class"])
+
+
+class OtherSizesOnGloo(DistributedTestBase):
+    """Rank 1 has other sizes than rank 0, for which gloo would end the process of both."""
+
+    world_size = 2
+    rank_modes: tuple[str, ...] = ("threads",)
+
+    def setUpRank(self) -> None:
+        super().setUpRank()
+        self.create_pg("cpu")
+
+    def test_reduces(self) -> None:
+        """Reduces more elements on rank 1."""
+        dist.all_reduce(torch.ones(2 + self.rank))
+
+    def test_sends(self) -> None:
+        """Sends more elements than the other rank receives."""
+        if self.rank == 1:
+            dist.send(torch.ones(3), 0)
+        else:
+            dist.recv(torch.ones(2), 1)
