@@ -148,7 +148,11 @@ def _described(group: Any) -> str:
 def _backend_name(group: Any) -> str:
     try:
         return str(group.name())
-    except (AttributeError, RuntimeError, NotImplementedError):  # a group without a backend
+    except (
+        AttributeError,
+        RuntimeError,
+        TypeError,
+    ):  # no backend, or a group of Python's whose name is a text
         return ""
 
 

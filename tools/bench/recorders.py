@@ -141,6 +141,9 @@ class _Counter:
         if token is not None:
             self._end(token)
 
+    def ends_group(self, group: object) -> None:
+        """Notes nothing: the end of a group is no call of its."""
+
     def _end(self, token: int) -> None:
         if self._count - token <= _ENTRIES:
             _ENDS.pack_into(self._page, _at(token) + _ENTRY.size - _ENDS.size, time.monotonic())

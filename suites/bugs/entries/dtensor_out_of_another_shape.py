@@ -11,6 +11,7 @@ upstream: none found
 who: Whoever reuses a buffer.
 seen: ^dtensor: .*shape of v# differs.*\| .*out=
 seen: ^dtensor: .*dimensionality of sizes.*\| .*out=
+seen: ^dtensor: refused: [^|]*doesn't match the broadcast shape[^|]*\| .*out=.*;
 """
 
 import tempfile

@@ -12,7 +12,7 @@ fuzzer: dtensor
 upstream: pytorch/pytorch#143748, of a linear layer on such a tensor; PR #184443 mends it for Replicate()
 who: Whoever moves a shard to a dimension that does not divide evenly, and flattens or feeds a linear layer.
 seen: ^dtensor: refused: RuntimeError: view size is not compatible[^|]*\|
-    [^;]*uneven[^;]*; .*redistribute; (.*; )?\{0\}\.(reshape|flatten|unflatten)\(
+    [^;]*uneven[^;]*; .*redistribute; (.*; )?\{0\}\.(reshape|flatten|unflatten|view)\(
 """
 
 import tempfile

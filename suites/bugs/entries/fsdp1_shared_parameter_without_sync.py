@@ -11,7 +11,7 @@ fuzzer: fsdp1
 upstream: none found; pytorch/pytorch#111317 has these words, of a compiled module
 who: Whoever accumulates gradients of a model with tied weights, with use_orig_params and mixed precision.
 seen: ^fsdp1: refused: RuntimeError: attempting to assign a gradient with dtype[^|]*\|
-    [^|]*shared[^|]*shared[^|]*dtype=[^|]*orig[^|]*step\([23], (once|kept)
+    [^|]*(shared|tied)[^|]*\1[^|]*dtype=[^|]*orig[^|]*step\([23], (once|kept)
 """
 
 import tempfile

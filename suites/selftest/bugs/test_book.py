@@ -102,6 +102,13 @@ class PatternsTest(unittest.TestCase):
             ("dtensor_squeeze_in_place", f"dtensor: silently wrong: shape of v# differs: {plain} | {{0}} @ {{1}}", True),  # noqa: E501
             ("dtensor_squeeze_in_place", f"dtensor: silently wrong: shape of v# differs: {plain} | {{0}}.mean(0); torch.nn.functional.linear({{0}}, {{1}})", True),  # noqa: E501
             ("dtensor_squeeze_in_place", "dtensor: refused: IndexError: tuple index out of range | {0}.squeeze_(); {0}.chunk(2)[1]", True),  # noqa: E501
+            ("dtensor_squeeze_in_place", "dtensor: internal assertion: IndexError: Dimension out of range (expected to be in range of [#, #], but got #) | Replicate, Shard; torch.nn.functional.linear({0}, {1}); {0}.addcmul_({1}, {1})", True),  # noqa: E501
+            ("dtensor_out_of_another_shape", "dtensor: refused: RuntimeError: output with shape [#, #] doesn't match the broadcast shape [#, #] Sharding | Replicate; torch.add({1}, 1, out={0}); {0}.copy_({1})", True),  # noqa: E501
+            ("dtensor_out_of_another_shape", "dtensor: refused: RuntimeError: output with shape [#, #] doesn't match the broadcast shape [#, #] Sharding | Replicate; {0}.copy_({1})", False),  # noqa: E501
+            ("dtensor_reshape_after_redistribute", "dtensor: refused: RuntimeError: view size is not compatible with input | uneven Shard; redistribute; {0}.view(-1)", True),  # noqa: E501
+            ("dtensor_reshape_after_redistribute", "dtensor: refused: RuntimeError: view size is not compatible with input | uneven Shard; {0}.view(-1)", False),  # noqa: E501
+            ("compiled_gradient_lost_in_detached_alias", "views: silently wrong: output #: requires_grad False compiled, True in eager | t0 = a[1:]; t1 = t0.detach(); t2 = t1[1:]; t2.copy_(t0); return t1 | y0[:, 0]", True),  # noqa: E501
+            ("compiled_gradient_lost_in_detached_alias", "views: silently wrong: output #: requires_grad False compiled, True in eager | t0 = a[1:]; t0.copy_(a); return t0 | y0[:, 0]", False),  # noqa: E501
             ("dtensor_squeeze_in_place", "dtensor: silently wrong: value of v# differs | {0}.squeeze_()", False),  # noqa: E501
             ("dtensor_mean_of_uneven_shards", "dtensor: silently wrong: value of v# differs, (Partial(avg),) | uneven Shard; torch.nn.functional.mse_loss({0}, {1})", True),  # noqa: E501
             ("dtensor_mean_of_uneven_shards", "dtensor: silently wrong: value of v# differs, (Partial(avg),) | Shard; torch.nn.functional.mse_loss({0}, {1})", False),  # noqa: E501
@@ -135,6 +142,7 @@ class PatternsTest(unittest.TestCase):
             ("fsdp1_optimizer_state_of_no_elements", "fsdp1: internal assertion: KeyError: 'step' | tiny; mesh(1x2); orig; adam; step(1, restores full)", False),  # noqa: E501
             ("fsdp1_shared_parameter_without_sync", f"fsdp1: refused: RuntimeError: {assigned} | shared; shared; mesh(2); dtype=bfloat16; orig; strategy=NO_SHARD; sgd; step(2, once)", True),  # noqa: E501
             ("fsdp1_shared_parameter_without_sync", f"fsdp1: refused: RuntimeError: {assigned} | shared; shared; mesh(2); dtype=bfloat16; orig; sgd; step(2, each)", False),  # noqa: E501
+            ("fsdp1_shared_parameter_without_sync", f"fsdp1: refused: RuntimeError: {assigned} | tied; tied; mesh(2); dtype=float32; orig; strategy=NO_SHARD; sgd; step(2, once)", True),  # noqa: E501
             ("fsdp1_shared_parameter_without_sync", f"fsdp1: refused: RuntimeError: {assigned} | shared; linear; mesh(2); dtype=bfloat16; orig; sgd; step(2, once)", False),  # noqa: E501
             ("dtensor_gradient_of_infinity_norm", "dtensor: silently wrong: value of v#.grad differs, (Shard(dim=#),) | torch.linalg.vector_norm({0}, ord=float('inf')); backward", True),  # noqa: E501
             ("dtensor_gradient_of_infinity_norm", "dtensor: silently wrong: value of v# differs, (Shard(dim=#),) | torch.linalg.vector_norm({0}, ord=float('inf')); backward", False),  # noqa: E501

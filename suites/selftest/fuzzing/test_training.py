@@ -46,11 +46,19 @@ class DifferencesTest(unittest.TestCase):
                 self.assertEqual(len(differences(found, right)), count)
 
     def test_rounding_by_precision(self) -> None:
-        """Gradients of float32 leave more than those of float64: a bias before a norm had 2e-4 of 2."""
-        zero, left = torch.zeros(1), torch.full((1,), 2e-4)
+        """Gradients of float32 leave more than those of float64: a bias before a norm had 2e-3 of 20."""
+        zero, left = torch.zeros(1), torch.full((1,), 2e-3)
         for dtype, count in ((torch.float32, 0), (torch.float64, 1)):
             with self.subTest(dtype):
-                large = {"gradient of b": torch.full((2,), 2.0, dtype=dtype)}
+                large = {"gradient of b": torch.full((2,), 20.0, dtype=dtype)}
+                self.assertEqual(len(differences([{**large, "a": left}], [{**large, "a": zero}])), count)
+
+    def test_training_that_diverges(self) -> None:
+        """What was rounded grows with it: a bias before a norm had 1e6 of 3e18 in float64."""
+        zero, left = torch.zeros(1, dtype=torch.float64), torch.full((1,), 1e6, dtype=torch.float64)
+        for size, count in ((3e18, 0), (3e12, 1)):
+            with self.subTest(size):
+                large = {"gradient of b": torch.full((2,), size, dtype=torch.float64)}
                 self.assertEqual(len(differences([{**large, "a": left}], [{**large, "a": zero}])), count)
 
     def test_steps(self) -> None:

@@ -33,6 +33,18 @@ class PlayingTest(unittest.TestCase):
                 with self.subTest(kind=kind, way=way):
                     check(kind, way, 2, calls)
 
+    def test_turns_of_a_server_that_does_not_answer(self) -> None:
+        """The next client asks once the server has what was set: it gets an answer no sooner."""
+        calls = [
+            call
+            for number in range(1000)
+            for call in (
+                (1, "set", (f"k{number}", "v" * (1, 50_000, 300_000)[number % 3])),
+                (2, "check", ((f"k{number}",),)),
+            )
+        ]
+        check("tcp", "turns", 3, calls)
+
     def test_new_server(self) -> None:
         """All is gone with the server, and its clients find the next one."""
         calls = [(1, "set", ("a", "1")), (0, "restart", ()), (1, "check", (("a",),)), (0, "num_keys", ())]
