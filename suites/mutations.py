@@ -453,4 +453,8 @@ EQUIVALENT: dict[str, str] = {
     ),
     "torch/distributed/fsdp/fully_sharded_data_parallel.py FullyShardedDataParallel.clip_grad_norm_: "
     "grads => reversed(list(grads))": "each is multiplied by the same, in whatever order",
+    "torch/distributed/fsdp/_flat_param.py FlatParamHandle._writeback_orig_params: "
+    "param_changed or needs_param_writeback => needs_param_writeback": (
+        "what has changed needs to be written back, as the line before says"
+    ),
 }
