@@ -26,7 +26,7 @@ def tap_layouts(taps: Taps) -> None:
     ) -> Any:
         recorder = taps.recorder
         token = None
-        if recorder is not None and placements is not None:
+        if recorder is not None and placements is not None and not _is_traced(self._local_tensor):
             mesh = device_mesh or self.device_mesh
             if _takes_part(mesh):
                 token = recorder.lays_out("redistribute", _members_of_mesh(mesh), str(tuple(placements)))
@@ -49,7 +49,7 @@ def _distributing(original: Callable[..., Any], taps: Taps) -> Callable[..., Any
     @functools.wraps(original)
     def distribute(self: Any, tensor: Any, mesh: Any, *args: Any, **kwargs: Any) -> Any:
         recorder = taps.recorder
-        if recorder is not None and _takes_part(mesh):
+        if recorder is not None and not _is_traced(tensor) and _takes_part(mesh):
             text = _whole_text(self, tensor, args[0] if args else kwargs.get("mesh_dim"))
             recorder.ended(recorder.lays_out("distribute_tensor", _members_of_mesh(mesh), text))
         return original(self, tensor, mesh, *args, **kwargs)
@@ -93,6 +93,14 @@ def part_text(shape: Sequence[int], placements: Sequence[Any]) -> str:
 def _is_real(tensor: Any) -> bool:
     """Whether a tensor has data, and is none of those by which functions are traced."""
     return not tensor.is_meta and type(tensor).__name__ in ("Tensor", "Parameter")
+
+
+def _is_traced(tensor: Any) -> bool:
+    """Whether a tensor stands for others while a function is traced: nothing is communicated then.
+
+    Nor may the mesh's own tensor be asked, under the mode of such tensors.
+    """
+    return type(tensor).__name__ in ("FakeTensor", "FunctionalTensor")
 
 
 def _members_of_mesh(mesh: Any) -> tuple[int, ...]:

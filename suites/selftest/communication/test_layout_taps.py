@@ -7,7 +7,7 @@ from unittest import mock
 
 import torch
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
-from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
 
 from harness import DTensorTestBase, with_comms
 from harness.communication import taps
@@ -57,6 +57,23 @@ class PlacementsTest(DTensorTestBase):
             made = distribute_tensor(torch.ones(4, device=self.device_type), mesh, [Shard(0)])
             made.redistribute(mesh, [Replicate()])
         self.assertEqual(lays_out.call_count, 2 * self.rank)
+
+
+class CompiledTest(DTensorTestBase):
+    """Functions that are traced by tensors that stand for others."""
+
+    world_size = 2
+
+    @with_comms
+    def test_redistribute(self) -> None:
+        """The mesh is not asked for its tensor while dynamo traces, which fails under fake tensors."""
+        x = distribute_tensor(torch.arange(8.0).reshape(2, 4), self.build_device_mesh(), [Shard(0)])
+
+        def function(t: DTensor) -> DTensor:
+            return t.redistribute(placements=[Shard(-1)], async_op=True)
+
+        found = torch.compile(function, backend="aot_eager", fullgraph=True)(x)
+        self.assertEqual(found.full_tensor(), x.full_tensor())
 
 
 class PartTextTest(unittest.TestCase):
