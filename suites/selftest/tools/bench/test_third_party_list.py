@@ -72,7 +72,12 @@ class LoadTest(unittest.TestCase):
             "meta-pytorch/torchsnapshot",
             "huggingface/accelerate",
         }
-        others |= {"Project-MONAI/MONAI", "facebookresearch/fairscale"}
+        others |= {
+            "Project-MONAI/MONAI",
+            "facebookresearch/fairscale",
+            "microsoft/dion",
+            "open-mmlab/mmengine",
+        }
         self.assertEqual({each.name for each in load(LIST)}, names | others)
 
 
