@@ -21,6 +21,7 @@ from torch._functorch._aot_autograd import (
 from torch._functorch._aot_autograd.descriptors import PlainAOTInput, PlainAOTOutput
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch._subclasses.functional_tensor import FunctionalTensorMode
+from torch.fx import symbolic_trace
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
@@ -236,6 +237,19 @@ def with_effects(program: Callable[..., Any], *inputs: Tensor, **settings: Any) 
     return "\n".join(lines)
 
 
+def with_graph_hooks(
+    program: Callable[..., Any], pack: Callable[..., Any], unpack: Callable[..., Any], *inputs: Tensor
+) -> str:
+    """The graphs of a program whose hooks on what is saved are graphs, and the slope by an input."""
+    lines: list[str] = []
+    function = aot_function(program, **noting_compilers(lines))
+    with torch.autograd.graph.saved_tensors_hooks(symbolic_trace(pack), symbolic_trace(unpack)):
+        result = function(*inputs)
+    (slope,) = torch.autograd.grad(result.sum(), inputs[:1])
+    lines.append(f"{kind(slope)} {slope.sum().item():.6g}")
+    return "\n".join(lines)
+
+
 def faked(inputs: Sequence[Any], ignored: bool = False, **fields: Any) -> str:
     """Which sizes of inputs are symbols when they are traced."""
     env = ShapeEnv()
@@ -267,5 +281,15 @@ NAMES = {
     for each in (Viewed, leaf, parameter, found, outputs_with_inputs, prepared, differentiated, donated)
 } | {
     each.__name__: each
-    for each in (detached, states, pickler, replayed, faked, assigned, checked_info, with_effects)
+    for each in (
+        detached,
+        states,
+        pickler,
+        replayed,
+        faked,
+        assigned,
+        checked_info,
+        with_effects,
+        with_graph_hooks,
+    )
 }

@@ -6,11 +6,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, fx, nn
+from torch import Tensor, _guards, fx, nn
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.backends.distributed import SubmodCompiler
 from torch._functorch import config
-from torch._functorch._aot_autograd import graph_capture, graph_capture_wrappers, graph_compile, streams
+from torch._functorch._aot_autograd import (
+    graph_capture,
+    graph_capture_wrappers,
+    graph_compile,
+    runtime_wrappers,
+    streams,
+    utils,
+)
 from torch._functorch._aot_autograd.descriptors import PlainAOTInput
 from torch._functorch._aot_autograd.functional_utils import to_fun
 from torch._subclasses.functional_tensor import FunctionalTensorMode
@@ -125,7 +132,33 @@ def of_floats(program: Callable[..., Any], *numbers: float) -> str:
     return "\n".join(lines)
 
 
+def donated_later(saved_tensors_use_once: bool) -> list[list[list[int]]]:
+    """What a backward and the context of its compilation are still donated, where it is compiled late."""
+    record, of_context = metadata(bw_donated_idxs=[1]), metadata(bw_donated_idxs=[2])
+    context = _guards.TracingContext(FAKE)
+    context.fw_metadata = of_context
+    late = runtime_wrappers.AutogradLazyBackwardCompileInfo(graph(unary), [], context, None)
+    compiler = runtime_wrappers._AutogradBackwardCompiler(
+        None, late, False, lambda made, given: made.forward, aot_config(), record, None
+    )
+    compiler.get_or_compile(saved_tensors_use_once=saved_tensors_use_once)
+    return [each.bw_donated_idxs for each in (record, of_context)]
+
+
+def effects_of_subgraph(known: str, called: str) -> list[bool]:
+    """Whether a call of a subgraph is one with effects, where those of one are known, and what is beside."""
+    made = fx.Graph()
+    body = made.get_attr("body")
+    node = made.call_function(torch.ops.higher_order.invoke_subgraph, (body, called))
+    context = _guards.TracingContext(FAKE)
+    cache = context.hop_dispatch_set_cache.get_cache(torch.ops.higher_order.invoke_subgraph)
+    cache.add_effects(known, {"an effect"})
+    without = utils.is_with_effects(node)
+    with _guards.tracing(context):
+        return [without, utils.is_with_effects(node), utils.is_with_effects(body)]
+
+
 NAMES = {
     each.__name__: each
     for each in (capture_mode, copied_on, counters, decomposed, functionalized, piece, of_floats)
-}
+} | {each.__name__: each for each in (donated_later, effects_of_subgraph)}

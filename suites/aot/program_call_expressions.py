@@ -180,6 +180,13 @@ STEPS = (
             ("lambda x: x.sin()", "ramp(3).requires_grad_()", ""),
         )
     ),
+    *(
+        f"with_graph_hooks({program}, {hooks}, ramp(3).requires_grad_(), ramp(3))"
+        for program, hooks in (
+            ("lambda x, y: (x.sin() * x).exp() * y", "lambda t: t.double() * 2, lambda t: (t / 2).float()"),
+            ("lambda x, y: x.sin() * x", "lambda t: (t, 3), lambda of: of[0] * of[1]"),
+        )
+    ),
     "states(2)",
     "states(3)",
     *(
@@ -269,4 +276,6 @@ STAGES = (
     "piece(True)",
     "of_floats(lambda x, number: (x * number).sin(), 2.0, 3.0, 4.0)",
     "of_floats(lambda x, number: x.sin() * (number + 1), 2.0, 3.0)",
+    *(f"donated_later({once})" for once in (True, False)),
+    *(f"effects_of_subgraph('one', '{called}')" for called in ("one", "other")),
 )
