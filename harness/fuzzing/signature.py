@@ -7,6 +7,7 @@ import re
 import traceback
 from dataclasses import dataclass
 
+from harness.fuzzing.processor_limit import NeverEnds
 from harness.outcomes import ErrorInfo, Status, TestOutcome
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
@@ -84,6 +85,8 @@ def of_exception(error: BaseException) -> Failure:
 def of_error(error: ErrorInfo) -> Failure:
     """What an error says; an AssertionError of torch's own code is torch's, any other one the oracle's."""
     name = error.type_name.rpartition(".")[2]
+    if name == NeverEnds.__name__:
+        return Failure(Kind.HANGS, plain(Status.TIMED_OUT.value))
     frames = _FRAME.findall(error.traceback)
     torchs = bool(frames) and "/torch/" in frames[-1]
     if name == "AssertionError" and not torchs:

@@ -15,7 +15,10 @@ from harness.fuzzing.dtensors.plain import extend, inputs_of, outcome, placement
 from harness.fuzzing.dtensors.program import DTensorProgram
 from harness.fuzzing.dtensors.ranks import Ranks
 from harness.fuzzing.hunted import Rejected
+from harness.fuzzing.processor_limit import within
 
+#: Seconds of processor time after which a program counts as one that never ends; most take a tenth of one.
+LIMIT_S = 10
 #: What DTensor says where it does not support something, and local tensors where ranks branch unlike.
 REFUSED = re.compile(
     "sharding strategy|not supported|not implemented|redistribute the|requires redistribution"
@@ -54,10 +57,11 @@ def failure(program: DTensorProgram, ranks: Ranks) -> Exception | None:
     """How a program fails: an AssertionError for the first difference, or what DTensor raises.
 
     None where it does not, and ``Rejected`` where DTensor says that it does not support something, or local
-    tensors that one process cannot take the branches of all ranks.
+    tensors that one process cannot take the branches of all ranks. ``NeverEnds`` where Python code loops.
     """
     try:
-        found = differences(program, ranks)
+        with within(LIMIT_S):
+            found = differences(program, ranks)
     except Exception as error:  # noqa: BLE001  (whatever DTensor raises is what is looked for)
         return Rejected(str(error)) if is_refusal(error) else error
     return AssertionError(found[0]) if found else None

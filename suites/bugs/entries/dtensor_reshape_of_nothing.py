@@ -9,8 +9,9 @@ since: 2.11
 reach: public API
 fuzzer: dtensor
 upstream: none found
-who: Whoever has a batch without elements, as routing to experts makes it.
-seen: ^dtensor: hangs.*\| .*(reshape|view|flatten)
+who: Whoever has a batch without elements, as routing to experts makes it; products reshape as well, of
+  tensors of three dimensions and two.
+seen: ^dtensor: hangs.*\| .*(reshape|view|flatten|@|linear)
 """
 
 import tempfile

@@ -132,6 +132,8 @@ class PatternsTest(unittest.TestCase):
             ("compiled_write_under_no_grad", "compile: silently wrong: argument #: values | with torch.no_grad(): b.mul_(2); return gradient | y0 | unrecorded writes to b", False),  # noqa: E501
             ("tcp_store_get_of_a_queue", "stores: silently wrong: no order of the calls gives what they gave: get, queue_push | tcp; threads; get || queue_push", True),  # noqa: E501
             ("tcp_store_get_of_a_queue", "stores: silently wrong: no order of the calls gives what they gave: get, queue_push | hash; threads; get || queue_push", False),  # noqa: E501
+            ("dtensor_reshape_of_nothing", "dtensor: hangs: timed out | Replicate; {0} @ {1}.t()", True),
+            ("dtensor_reshape_of_nothing", "dtensor: hangs: timed out | Replicate; {0}.sum(0)", False),
             ("tcp_store_queue_push_wakes_again", "stores: silently wrong: no order of the calls gives what they gave: get, set | tcp; ranks; queue_push; get; add; queue_push || get; get", True),  # noqa: E501
             ("tcp_store_queue_push_wakes_again", "stores: silently wrong: no order of the calls gives what they gave: get, set | tcp; ranks; queue_push; get; add || get; get", False),  # noqa: E501
             ("tcp_store_queue_push_wakes_again", "stores: silently wrong: no order of the calls gives what they gave: get, set | legacy; ranks; queue_push; queue_push || get; get", False),  # noqa: E501

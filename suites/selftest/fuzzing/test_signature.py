@@ -31,6 +31,11 @@ class OfErrorTest(unittest.TestCase):
         error = ErrorInfo("AssertionError", "output 3: values\n[1, 2] compiled", OURS)
         self.assertEqual(of_error(error), Failure(Kind.WRONG, "output #: values"))
 
+    def test_what_never_ends(self) -> None:
+        """A program that was ended by its processor time hangs, like one that a deadline ended."""
+        error = ErrorInfo("harness.fuzzing.processor_limit.NeverEnds", "timed out after 10 s", TORCHS)
+        self.assertEqual(of_error(error), Failure(Kind.HANGS, "timed out"))
+
     def test_text_without_what_changes(self) -> None:
         text = of_error(ErrorInfo("a.b.E", "at 0x7f12 in /tmp/a/b.py:\n  size -3.5e-2", TORCHS)).text
         self.assertEqual(text, "E: at # in PATH: size #")

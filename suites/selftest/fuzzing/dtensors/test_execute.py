@@ -10,10 +10,12 @@ from unittest import mock
 
 from torch.distributed.tensor import DTensor
 
+from harness.fuzzing.dtensors import execute
 from harness.fuzzing.dtensors.execute import differences, failure, is_refusal
 from harness.fuzzing.dtensors.program import DTensorProgram, Input, Statement
 from harness.fuzzing.dtensors.ranks import played
 from harness.fuzzing.hunted import Rejected
+from harness.fuzzing.processor_limit import NeverEnds
 
 UNEVEN = Input((5, 3), ("Shard(0)", "Shard(1)"), grad=True)
 SUMMED = Input((5, 3), ("Partial()", "Replicate()"))
@@ -92,6 +94,21 @@ class ExecuteTest(unittest.TestCase):
         self.assertIsNone(failed(PROGRAM))
         self.assertTrue(is_refusal(RuntimeError("Please redistribute the tensor before this operation.")))
         self.assertFalse(is_refusal(RuntimeError("integer modulo by zero")))
+
+    def test_a_program_that_never_ends(self) -> None:
+        """One whose operator loops ends by its processor time, and those after it have their turn."""
+        self.assertIsNone(failed(PROGRAM))  # what torch imports at the first use is there, and not cut short
+
+        def redistribute(tensor: DTensor, *where: Any, **how: Any) -> DTensor:
+            while True:
+                pass
+
+        with (
+            mock.patch.object(DTensor, "redistribute", redistribute),
+            mock.patch.object(execute, "LIMIT_S", 0.5),
+        ):
+            self.assertIsInstance(failed(PROGRAM), NeverEnds)
+        self.assertIsNone(failed(PROGRAM))
 
     def test_branches_by_rank(self) -> None:
         """Where ranks branch unlike, as by whose rows an index is in, one process cannot play them."""
