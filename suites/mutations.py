@@ -457,4 +457,19 @@ EQUIVALENT: dict[str, str] = {
     "param_changed or needs_param_writeback => needs_param_writeback": (
         "what has changed needs to be written back, as the line before says"
     ),
+    "torch/_functorch/_aot_autograd/utils.py unlift_tokens: bw_module is not None and "
+    "num_backward_tokens > 0 => bw_module is not None": (
+        "a backward that is given no tokens has none that could be taken out of it"
+    ),
+    "torch/_functorch/_aot_autograd/autograd_cache.py AOTAutogradCachePickler.reducer_override: "
+    "isinstance(obj, torch.Tensor) and type(obj) is not torch.Tensor => isinstance(obj, torch.Tensor)": (
+        "what reduces subclasses does with a plain tensor as the table does, to which it would be left"
+    ),
+    "torch/distributed/tensor/_redistribute.py redistribute_local_tensor: isinstance(current, "
+    "_StridedShard) or isinstance(target, _StridedShard) => isinstance(target, _StridedShard)": (
+        "what it asserts of these is always so: nothing that has a strided shard is flattened"
+    ),
+    "torch/distributed/tensor/placement_types.py Replicate.__hash__: 1 => 2": (
+        "Python makes -2 of a hash of -1, which stands for an error"
+    ),
 }
