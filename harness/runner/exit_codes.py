@@ -23,7 +23,8 @@ MEANINGS = {
     ExitCode.FAILED: "a test failed (or was flaky, with --flaky=fail; with --list: a module does not import)",
     ExitCode.USAGE: "wrong arguments, environment variables or files; nothing was run",
     ExitCode.BROKEN: "the harness itself failed, could not write its journal or a report, or lost a test",
-    ExitCode.NOTHING_RAN: "nothing ran: no test matched, or --last-failed found none",
+    ExitCode.NOTHING_RAN: "nothing ran, and no report is written: no test is there or matched, "
+    "or --last-failed found none",
     ExitCode.INTERRUPTED: "interrupted by Ctrl-C or SIGTERM; --resume goes on from there",
     ExitCode.NO_READER: "nobody reads what --list, --help or another command prints (| head); never a run's",
 }

@@ -65,6 +65,11 @@ class Found:
         """What the run is not about, and the tests that it is about: none has run."""
         return before_all(self.sources, self.others, self.there.values())
 
+    @property
+    def empty_files(self) -> tuple[Path, ...]:
+        """The files in which there is no test at all, where that is all of them."""
+        return () if self.there else tuple(self.sources.values())
+
 
 def first_paths(invocation: Invocation, want: collection.Wanted, root: Path) -> list[str]:
     """The first entries of ``sys.path``; a plugin may be in the working directory or beside the file."""
@@ -198,8 +203,8 @@ def nothing_code(selected: Selected) -> ExitCode:
     return ExitCode.OK if selected.elsewhere or selected.unaffected else ExitCode.NOTHING_RAN
 
 
-def why_nothing(selected: Selected, shard: Shard | None) -> str:
-    """Tells the user why no test runs."""
+def why_nothing(selected: Selected, shard: Shard | None, empty_files: Sequence[Path] = ()) -> str:
+    """Tells the user why no test runs; ``empty_files`` are the wanted ones, where none of them has a test."""
     if selected.elsewhere:
         return f"nothing to run in shard {shard}: the other shards run all {selected.elsewhere} tests"
     if selected.unaffected:
@@ -208,7 +213,10 @@ def why_nothing(selected: Selected, shard: Shard | None) -> str:
         return "nothing to run: no test of the last run is found"
     if selected.slow:
         return f"nothing to run: {selected.slow} selected tests are slow; --slow adds them"
-    return "nothing to run: no test is selected; --list shows what there is"
+    if empty_files:
+        more = f" and {count(len(empty_files) - 1, 'other file')}" if len(empty_files) > 1 else ""
+        return f"nothing to run: there is no test in {empty_files[0].name}{more}; no report is written"
+    return "nothing to run: no test is selected, and no report is written; --list shows what there is"
 
 
 def taken_over(invocation: Invocation) -> list[TestRecord]:

@@ -72,6 +72,21 @@ class RunTest(RunnerCase):
                 self.assertEqual(run.code, 5)
                 self.assertIn("nothing to run", run.err)
 
+    def test_a_file_without_tests(self) -> None:
+        """A file without tests is named, and leaves no directory of reports."""
+        self.write("test_g", GOOD)
+        self.write("test_none", "class T(unittest.TestCase):\n    pass\n")
+        for argv, said in (
+            (["test_none.py"], "there is no test in test_none.py;"),
+            (["test_none.py", "--drop-in"], "there is no test in test_none.py;"),
+            (["test_g", "-k", "nothing"], "no test is selected,"),
+        ):
+            with self.subTest(argv=argv):
+                run = self.run_tests(*argv, "--report-dir", "reports")
+                self.assertEqual((run.code, run.out), (5, ""))
+                self.assertIn(f"nothing to run: {said}", run.err)
+                self.assertFalse((self.directory / "reports").exists())
+
     def test_an_empty_shard(self) -> None:
         """An empty shard is no failure, because the other shards run all tests."""
         self.write("test_g", GOOD)

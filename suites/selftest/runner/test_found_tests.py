@@ -39,11 +39,25 @@ class NothingTest(unittest.TestCase):
                 ExitCode.NOTHING_RAN,
             ),
             (Selected((), slow=2), "2 selected tests are slow; --slow adds them", ExitCode.NOTHING_RAN),
-            (Selected(()), "no test is selected; --list shows what there is", ExitCode.NOTHING_RAN),
+            (
+                Selected(()),
+                "no test is selected, and no report is written; --list shows",
+                ExitCode.NOTHING_RAN,
+            ),
         ):
             with self.subTest(said):
                 self.assertIn(said, why_nothing(selected, Shard(2, 4)))
                 self.assertIs(nothing_code(selected), code)
+
+    def test_files_without_a_test(self) -> None:
+        """Where there is no test at all, the first file is named and the others are counted."""
+        for names, said in (
+            (["test_a.py"], "there is no test in test_a.py; no report is written"),
+            (["test_a.py", "b.py", "c.py"], "there is no test in test_a.py and 2 other files;"),
+        ):
+            with self.subTest(said):
+                files = [Path("/somewhere", name) for name in names]
+                self.assertIn(said, why_nothing(Selected(()), None, files))
 
 
 class TakenOverTest(unittest.TestCase):
