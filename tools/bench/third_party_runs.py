@@ -17,6 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 from tools.bench import junit_verdicts
 from tools.bench.third_party_list import ThirdPartyFile
 
@@ -42,7 +44,7 @@ gc.freeze()
 class Played:
     """One run of a file: its seconds, and the verdicts by test; ``problem`` says why there are none.
 
-    ``cpu_s`` is without processes for which their parent has not waited.
+    ``cpu_s`` is without processes that have ended and for which their parent has not waited.
     """
 
     wall_s: float
@@ -133,8 +135,9 @@ def _timed(
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-        ended = _wait(process, deadline_s)
-    return process.returncode if ended else None, time.monotonic() - started, _cpu_s() - used
+        living_s = _wait(process, deadline_s)
+    code = process.returncode if living_s is None else None
+    return code, time.monotonic() - started, _cpu_s() - used + (living_s or 0.0)
 
 
 def _cpu_s() -> float:
@@ -143,13 +146,27 @@ def _cpu_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _wait(process: subprocess.Popen[bytes], deadline_s: float) -> bool:
-    """Whether a process ends in time; what is left of its group then ends, too."""
+def descendants_cpu_s(pid: int) -> float:
+    """Processor seconds of the living descendants of a process, and of what these have waited for."""
+    used_s = 0.0
+    with contextlib.suppress(psutil.NoSuchProcess):
+        for each in psutil.Process(pid).children(recursive=True):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                used_s += sum(each.cpu_times()[:4])  # user, system and those of its children
+    return used_s
+
+
+def _wait(process: subprocess.Popen[bytes], deadline_s: float) -> float | None:
+    """None where a process ends in time, or the processor seconds of those that it has started and that run.
+
+    What is left of its group then ends, too. Nobody waits for ranks of a file that is ended: it would seem
+    to have waited for something while they computed.
+    """
     try:
         process.wait(deadline_s)
-        return True
+        return None
     except subprocess.TimeoutExpired:
-        return False
+        return descendants_cpu_s(process.pid)
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

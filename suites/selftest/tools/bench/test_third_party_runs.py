@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
@@ -24,6 +26,23 @@ class EnvironTest(unittest.TestCase):
             with self.subTest(way):
                 found = third_party_runs.environ(way, file, given)
                 self.assertEqual(found, {"HOME": "/", "PYTHONPATH": paths})
+
+
+class DescendantsTest(unittest.TestCase):
+    """The processor time of processes that still run."""
+
+    def test_grandchildren_count(self) -> None:
+        """What the process of a process has computed counts while nobody has waited for it."""
+        compute = "import time\nwhile time.process_time() < 0.5: pass\nprint(flush=True)\ninput()"
+        start = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {compute!r}])"
+        with subprocess.Popen(
+            [sys.executable, "-c", start], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as process:
+            assert process.stdout is not None
+            process.stdout.readline()
+            self.assertGreaterEqual(third_party_runs.descendants_cpu_s(process.pid), 0.4)
+            process.communicate(b"\n")
+        self.assertEqual(third_party_runs.descendants_cpu_s(process.pid), 0.0)
 
 
 class RunTest(ForkedCase):
