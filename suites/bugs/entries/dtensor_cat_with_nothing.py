@@ -2,7 +2,8 @@ r"""cat of a DTensor of shape (0,) and one whose second dimension is sharded fai
 
 kind: internal assertion
 expected: The other tensor, as for plain tensors: cat leaves out what has the shape (0,).
-happens: The strategy gives both the placement of the other one: "list index out of range".
+happens: The strategy gives both the placement of the other one: "list index out of range", or "Sharding dim 2
+  greater than tensor ndim 1".
 fails: (internal assertion|refused): IndexError: (list index out of range|Dimension out of range)
 since: 2.11
 reach: public API
@@ -10,6 +11,8 @@ fuzzer: dtensor
 upstream: none found; pytorch/pytorch#185535 is of inductor
 who: Whoever lets a cache grow by cat from torch.tensor([]) on, with keys that are sharded by heads.
 seen: ^dtensor: (internal assertion|refused): IndexError: (list index|Dimension) out of range[^|]*\|
+    .*torch\.cat\(
+seen: ^dtensor: internal assertion: AssertionError: Sharding dim # greater than tensor ndim[^|]*\|
     .*torch\.cat\(
 """
 

@@ -134,6 +134,8 @@ class PatternsTest(unittest.TestCase):
             ("tcp_store_get_of_a_queue", "stores: silently wrong: no order of the calls gives what they gave: get, queue_push | hash; threads; get || queue_push", False),  # noqa: E501
             ("dtensor_reshape_of_nothing", "dtensor: hangs: timed out | Replicate; {0} @ {1}.t()", True),
             ("dtensor_reshape_of_nothing", "dtensor: hangs: timed out | Replicate; {0}.sum(0)", False),
+            ("dtensor_cat_with_nothing", "dtensor: internal assertion: AssertionError: Sharding dim # greater than tensor ndim # | Replicate, uneven Shard; torch.cat([{0}, {1}])", True),  # noqa: E501
+            ("dtensor_cat_with_nothing", "dtensor: internal assertion: AssertionError: Sharding dim # greater than tensor ndim # | Shard; torch.stack([{0}, {1}])", False),  # noqa: E501
             ("tcp_store_queue_push_wakes_again", "stores: silently wrong: no order of the calls gives what they gave: get, set | tcp; ranks; queue_push; get; add; queue_push || get; get", True),  # noqa: E501
             ("tcp_store_queue_push_wakes_again", "stores: silently wrong: no order of the calls gives what they gave: get, set | tcp; ranks; queue_push; get; add || get; get", False),  # noqa: E501
             ("tcp_store_queue_push_wakes_again", "stores: silently wrong: no order of the calls gives what they gave: get, set | legacy; ranks; queue_push; queue_push || get; get", False),  # noqa: E501
