@@ -63,6 +63,7 @@ class CompilerTest(OnTargetDevice, MultiProcessTestCase):
     """Two ranks, one traced program each."""
 
     world_size = 2
+    rank_modes = ("fresh", "pooled")  # threads of a process cannot trace side by side
 
     def setUpRank(self):
         super().setUpRank()
