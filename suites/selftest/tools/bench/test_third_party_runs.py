@@ -36,7 +36,9 @@ class DescendantsTest(unittest.TestCase):
         compute = "import time\nwhile time.process_time() < 0.5: pass\nprint(flush=True)\ninput()"
         start = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {compute!r}])"
         with subprocess.Popen(
-            [sys.executable, "-c", start], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            ["sh", "-c", '"$0" -c "$1"; true', sys.executable, start],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
         ) as process:
             assert process.stdout is not None
             process.stdout.readline()
