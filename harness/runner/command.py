@@ -99,7 +99,8 @@ def _execute(
         if options.list:
             return _list(found, as_json=options.json)
         if not found.selected.units:
-            print(why_nothing(found.selected, shard, found.empty_files), file=sys.stderr)
+            words = why_nothing(found.selected, shard, found.empty_files, options.keywords)
+            print(words, file=sys.stderr)
             return nothing_code(found.selected)
         modules.update(unit.module for unit in found.selected.units)
         return _run(invocation, found, zygote_owner, interrupts, looks, first)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,6 +34,9 @@ from harness.settings import EnvVar
 from harness.targets.builtin import DEFAULT
 from harness.targets.device_set import DeviceSet
 from harness.targets.known import Known
+
+# What -k means to pytest alone; no test has such a name, but a parameter of pytest's might.
+_PYTEST_EXPRESSION = re.compile(r"^not |\s(and|or)\s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,8 +207,16 @@ def nothing_code(selected: Selected) -> ExitCode:
     return ExitCode.OK if selected.elsewhere or selected.unaffected else ExitCode.NOTHING_RAN
 
 
-def why_nothing(selected: Selected, shard: Shard | None, empty_files: Sequence[Path] = ()) -> str:
-    """Tells the user why no test runs; ``empty_files`` are the wanted ones, where none of them has a test."""
+def why_nothing(
+    selected: Selected,
+    shard: Shard | None,
+    empty_files: Sequence[Path] = (),
+    keywords: Sequence[str] = (),
+) -> str:
+    """Tells the user why no test runs.
+
+    ``empty_files`` are the wanted ones, where none of them has a test, and ``keywords`` the values of ``-k``.
+    """
     if selected.elsewhere:
         return f"nothing to run in shard {shard}: the other shards run all {selected.elsewhere} tests"
     if selected.unaffected:
@@ -216,6 +228,11 @@ def why_nothing(selected: Selected, shard: Shard | None, empty_files: Sequence[P
     if empty_files:
         more = f" and {count(len(empty_files) - 1, 'other file')}" if len(empty_files) > 1 else ""
         return f"nothing to run: there is no test in {empty_files[0].name}{more}; no report is written"
+    if any(_PYTEST_EXPRESSION.search(each) for each in keywords):
+        return (
+            "nothing to run: no test is selected, and no report is written; -k takes a pattern, not pytest's "
+            "and, or and not: -k A -k B, or -E 'test(A) | !test(B)'"
+        )
     return "nothing to run: no test is selected, and no report is written; --list shows what there is"
 
 

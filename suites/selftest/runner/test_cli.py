@@ -80,6 +80,10 @@ class RunTest(RunnerCase):
             (["test_none.py"], "there is no test in test_none.py;"),
             (["test_none.py", "--drop-in"], "there is no test in test_none.py;"),
             (["test_g", "-k", "nothing"], "no test is selected,"),
+            (
+                ["test_g", "-k", "nothing or test_1"],
+                "no test is selected, and no report is written; -k takes",
+            ),
         ):
             with self.subTest(argv=argv):
                 run = self.run_tests(*argv, "--report-dir", "reports")

@@ -49,6 +49,19 @@ class NothingTest(unittest.TestCase):
                 self.assertIn(said, why_nothing(selected, Shard(2, 4)))
                 self.assertIs(nothing_code(selected), code)
 
+    def test_expressions_of_pytest(self) -> None:
+        """Who gives ``-k`` one of pytest's expressions is told so; the words alone are a part of a name."""
+        for keyword, told in (
+            ("test_a or test_b", True),
+            ("T and test_a", True),
+            ("not test_a", True),
+            ("test_not or_and", False),
+            ("test_a[not b]", False),
+        ):
+            with self.subTest(keyword):
+                said = why_nothing(Selected(()), None, keywords=["test_a", keyword])
+                self.assertEqual("-k A -k B, or -E 'test(A) | !test(B)'" in said, told)
+
     def test_files_without_a_test(self) -> None:
         """Where there is no test at all, the first file is named and the others are counted."""
         for names, said in (
