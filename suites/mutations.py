@@ -472,4 +472,37 @@ EQUIVALENT: dict[str, str] = {
     "torch/distributed/tensor/placement_types.py Replicate.__hash__: 1 => 2": (
         "Python makes -2 of a hash of -1, which stands for an error"
     ),
+    "torch/distributed/algorithms/ddp_comm_hooks/powerSGD_hook.py powerSGD_hook: "
+    "torch.zeros(total_length, device=device, dtype=dtype) => torch.zeros(total_length, dtype=dtype)": (
+        "the error of the step takes its place before it is read"
+    ),
+    "torch/distributed/tensor/parallel/style.py SequenceParallel._replicate_module_fn: "
+    "DTensor.from_local(param, device_mesh, [Replicate()], run_check=False) => "
+    "DTensor.from_local(param, device_mesh, [Replicate()])": ("nothing is checked by default either"),
+    "torch/distributed/utils.py _data_ptr_allocated: 0 => 1": ("no tensor has the address 1"),
+    "torch/distributed/fsdp/_runtime_utils.py _root_pre_forward: len(buffers) > 0 and "
+    "len(buffer_dtypes_for_computation) > 0 => len(buffers) > 0": (
+        "where there are no types, there is none that a buffer's differs from"
+    ),
+    "torch/distributed/fsdp/_flat_param.py FlatParamHandle._use_unsharded_grad_views: "
+    "chain(self.flat_param._params, self.flat_param._shared_params) => "
+    "chain(self.flat_param._shared_params, self.flat_param._params)": (
+        "no parameter keeps its gradient, in whatever order they are cleared"
+    ),
+    "torch/_functorch/_aot_autograd/frontend_utils.py "
+    "_detect_attribute_assignment._collect_assigned_tensor_attributes._compare_values: all_keys => "
+    "reversed(list(all_keys))": ("the keys are a set's, which has no order"),
+    "torch/_functorch/_aot_autograd/graph_compile.py collect_bw_donated_buffer_idxs: fw_ins => "
+    "reversed(list(fw_ins))": ("a set is made of the inputs' storages, in whatever order"),
+    "torch/_dynamo/compiled_autograd.py AutogradCompilerInstance.to_proxy: t is None => False": (
+        "what is no tensor is given as it is further down, and so is None"
+    ),
+    "torch/_functorch/_aot_autograd/aot_autograd_result.py "
+    "GenericAOTAutogradResult._log_cached_graphs: self.aot_forward_graph_str is not None => True": (
+        "it decides what a log is told"
+    ),
+    "torch/distributed/fsdp/_exec_order_utils.py _ExecOrderData._check_order: optional_local_indices "
+    "=> reversed(list(optional_local_indices))": (
+        "it is counted how many of them there are, in whatever order"
+    ),
 }
