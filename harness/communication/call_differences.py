@@ -51,7 +51,12 @@ def _suspects(calls: Sequence[Call]) -> list[Call]:
     The last one of the user's may be several of the backend's, as those of objects are.
     """
     communicated = [c for c in calls if c.kind in (Kind.COLLECTIVE, Kind.SEND, Kind.RECEIVE, Kind.LAYOUT)]
-    return [c for c in communicated if _same_call(c, communicated[-1]) or c.raised or c.ended_s is None]
+    return [c for c in communicated if _same_call(c, communicated[-1]) or c.raised or _may_be_under_way(c)]
+
+
+def _may_be_under_way(call: Call) -> bool:
+    """Whether the call had not ended, or had given its future away, for which the rank had not waited yet."""
+    return call.ended_s is None or (call.own_work and call.waiting_s is None)
 
 
 def _same_call(call: Call, last: Call) -> bool:

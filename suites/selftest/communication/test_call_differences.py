@@ -60,6 +60,22 @@ class FailedCallTest(unittest.TestCase):
         calls = {r: [call(number=1, reduce_op=str(r), state="ended"), call(number=2)] for r in range(2)}
         self.assertIsNone(explain_failed_call(0, calls))
 
+    def test_a_call_of_which_the_test_has_the_future(self) -> None:
+        """It counts as over, but whether it was nobody knows before the test waits for the future."""
+        for waiting, told in ((None, True), (1.5, False)):
+            calls = {
+                r: [
+                    replace(
+                        call(number=1, agreed=str(r), tensors=str(r), state="ended"),
+                        own_work=True,
+                        waiting_s=waiting,
+                    ),
+                    call(number=2),
+                ]
+                for r in range(2)
+            }
+            self.assertEqual(explain_failed_call(1, calls) is not None, told)
+
     def test_a_layout_before(self) -> None:
         """Where the same rank gave another layout before, that is the reason; another one's is not."""
         for odd, told in ((1, "distribute_tensor"), (0, "all_gather")):
