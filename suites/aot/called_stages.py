@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
+from unittest import mock
 
 import torch
+from functorch.compile import aot_function
 from torch import Tensor, _guards, fx, nn
+from torch._dynamo import compiled_autograd
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.backends.distributed import SubmodCompiler
-from torch._functorch import config
+from torch._functorch import config, partitioners
 from torch._functorch._aot_autograd import (
     graph_capture,
     graph_capture_wrappers,
@@ -158,7 +162,52 @@ def effects_of_subgraph(known: str, called: str) -> list[bool]:
         return [without, utils.is_with_effects(node), utils.is_with_effects(body)]
 
 
+def backward_written_with(**fields: Any) -> str:
+    """What the function that writes a backward is given, for a record with these fields."""
+    record = metadata(num_symints_saved_for_bw=0, num_forward=1, num_outputs_rng_offset=0, **fields)
+    nothing = (record, None, [], None, None, None, None, None, None, [], 0)
+    with mock.patch.object(runtime_wrappers, "_codegen_compiled_backward") as write:
+        graph_compile._aot_stage2c_make_autograd_function(aot_config(), [], *nothing)
+    return str(write.call_args.args)
+
+
+def inputs_of_joint(program: Callable[..., Any], *inputs: Any) -> list[str]:
+    """The inputs of a program's joint graph, as it describes them."""
+    found: list[str] = []
+
+    def partition(made: fx.GraphModule, *args: Any, **named: Any) -> Any:
+        placeholders = made.graph.find_nodes(op="placeholder")
+        found.extend(f"{node.name} {node.meta['desc'].expr()}" for node in placeholders)
+        return partitioners.default_partition(made, *args, **named)
+
+    aot_function(program, **{**noting_compilers([]), "partition_fn": partition})(*inputs)
+    return found
+
+
+def enabled_within(disabled: bool, **options: Any) -> bool:
+    """Whether compiled autograd is on where it is enabled, which may be where it is disabled."""
+    around = compiled_autograd._disable() if disabled else contextlib.nullcontext()
+    with around, compiled_autograd._enable(len, **options):
+        return compiled_autograd.compiled_autograd_enabled
+
+
+def reset_within(region: bool) -> None:
+    """Resets compiled autograd, outside or within what it runs."""
+    with mock.patch.object(compiled_autograd, "in_compiled_autograd_region", region):
+        compiled_autograd.reset()
+
+
 NAMES = {
     each.__name__: each
     for each in (capture_mode, copied_on, counters, decomposed, functionalized, piece, of_floats)
-} | {each.__name__: each for each in (donated_later, effects_of_subgraph)}
+} | {
+    each.__name__: each
+    for each in (
+        backward_written_with,
+        enabled_within,
+        reset_within,
+        donated_later,
+        effects_of_subgraph,
+        inputs_of_joint,
+    )
+}

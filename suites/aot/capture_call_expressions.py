@@ -155,3 +155,18 @@ CAPTURES = (
     " (given(), sine(), calls(operator.getitem, given(), 0), calls(operator.getitem, sine(), 0),"
     " calls(len, given()))]",
 )
+_JAGGED = "torch.nested.nested_tensor([ramp(2), ramp(3)], layout=torch.jagged).shape"
+#: What records say of sizes and views, in a trace and where the graph runs.
+RECORDED = (
+    f"subclass_utils.enumerate_filter_symints({_JAGGED})",
+    "(lambda it, sizes: (setattr(it, 'outer_size', sizes), it.make_runtime_safe(), it.outer_size)[2])("
+    f"of_subclass(ramp(2, 3)), {_JAGGED})",
+    "(lambda of: [of.make_runtime_safe(), [each.view_meta_sequence for each in of.output_info]])(metadata("
+    "output_info=[output_info(), *(output_info(view_meta_sequence=thing(sequence=[thing(has_symbolic_inputs"
+    "=of)])) for of in (True, False))]))",
+    *(
+        f"[metadata(num_forward=1, num_tensors_saved_with_no_vc_check={unchecked},"
+        f" num_symints_saved_for_bw={symints}).tensors_saved_for_backwards_no_vc_check_slice]"
+        for unchecked, symints in ((2, None), (None, 2), (2, 0), (2, 3), (0, 3))
+    ),
+)

@@ -101,6 +101,7 @@ CUT = (
             ),
             (_AGAIN, ", a='again', c='save'", ""),
             (_AGAIN, ", a='half'", ""),
+            (_AGAIN, ", a={'memory_budget': 0.0}", ""),
             (_AGAIN, ", g='half'", ""),
             *(
                 (_AGAIN, f", {known}", "")

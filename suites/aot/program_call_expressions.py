@@ -171,10 +171,13 @@ STEPS = (
                 for inputs in ("ramp(3)", "ramp(3).requires_grad_()")
                 for more in ("", ", unlift_effect_tokens=True")
             ),
-            (
-                "lambda x: checked_info(x) or (y := x.sin()) is None or checked_info(y) or y * x",
-                "ramp(3)",
-                "",
+            *(
+                (
+                    "lambda x: checked_info(x) or (y := x.sin()) is None or checked_info(y) or y * x",
+                    "ramp(3)",
+                    more,
+                )
+                for more in ("", ", unlift_effect_tokens=True")
             ),
             ("lambda x, y: checked_info(y) or x * y", "ramp(3).requires_grad_(), ramp(3)", ""),
             ("lambda x: x.sin()", "ramp(3).requires_grad_()", ""),
@@ -277,5 +280,13 @@ STAGES = (
     "of_floats(lambda x, number: (x * number).sin(), 2.0, 3.0, 4.0)",
     "of_floats(lambda x, number: x.sin() * (number + 1), 2.0, 3.0)",
     *(f"donated_later({once})" for once in (True, False)),
+    *(
+        f"backward_written_with(num_tensors_saved_with_no_vc_check={unchecked},"
+        f" num_graphsafe_rng_states={rng})"
+        for unchecked, rng in ((3, 2), (0, 0))
+    ),
+    "inputs_of_joint(lambda x, y: x * y, of_two(ramp(2, 3)).requires_grad_(), ramp(2, 3))",
+    *(f"[enabled_within({given})]" for given in ("False", "True", "True, ignore_active_disable_ctx=False")),
+    *(f"reset_within({region})" for region in (False, True)),
     *(f"effects_of_subgraph('one', '{called}')" for called in ("one", "other")),
 )

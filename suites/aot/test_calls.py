@@ -129,6 +129,9 @@ class CallsTest(TableCase):
     def test_captures(self):
         self.check_all(capture_call_expressions.CAPTURES)
 
+    def test_records_of_sizes_and_views(self):
+        self.check_all(capture_call_expressions.RECORDED)
+
     def test_what_is_found_of_programs(self):
         self.check_all(program_call_expressions.FOUND)
 
