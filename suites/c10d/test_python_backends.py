@@ -20,7 +20,12 @@ import torch
 import torch.distributed as dist
 from torch.distributed.distributed_c10d import BackendConfig, _get_default_store
 
-from harness import MultiProcessTestCase, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
+from harness import (  # noqa: F401  (unittest calls load_tests)
+    MultiProcessTestCase,
+    communication_check,
+    load_tests,
+    run_tests,
+)
 
 #: Below the harness's deadline for a test.
 TIMEOUT = timedelta(seconds=60)
@@ -81,6 +86,7 @@ def create_dummy(store, rank, size, timeout):
     return DummyProcessGroup(rank, size)
 
 
+@communication_check("error")  # not "values": the numbers of its operations are wrong on purpose
 class PythonProcessGroupExtensionTest(MultiProcessTestCase):
     """Four ranks that register a backend of their own."""
 
