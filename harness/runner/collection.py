@@ -301,7 +301,7 @@ def ready_records(
     for unit in units:
         module = found[unit.module]
         if module.error:
-            yield controller_records.broken_module(unit, module.error)
+            yield controller_records.broken_module(unit, module.error, sources.get(unit.module))
         elif module.refusal:
             path = os.path.relpath(sources[unit.module])
             yield controller_records.refused_module(unit, module.refusal, path)

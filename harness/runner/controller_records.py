@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from harness.outcomes import Status, exit_text
 from harness.record import TestRecord
@@ -19,6 +21,7 @@ _OUR_FRAME = re.compile(
     r'  File ".*(/unittest/(case|async_case|suite)\.py|/_pytest/(python|unittest|fixtures|runner)\.py'
     r'|/harness/runner/\w+\.py)", line '
 )
+_NOT_FOUND = re.compile(r"ModuleNotFoundError: No module named '(\w+)'")
 
 
 def cut_short(unit: Unit, worker: Worker, output: str, limit_s: float | None) -> TestRecord:
@@ -114,11 +117,28 @@ def never_began(unit: Unit, worker: Worker, output: str) -> TestRecord:
     )
 
 
-def broken_module(unit: Unit, error: str) -> TestRecord:
-    """The record of a module that does not import, under its name."""
+def broken_module(unit: Unit, error: str, source: Path | None = None) -> TestRecord:
+    """The record of a module that does not import, under its name; ``source`` is the module's file."""
     last = error.strip().rsplit("\n", 1)[-1]
+    hint = _beside(last, source)
     details = f"{unit.module} does not import:\n{error}"
-    return _of_module(unit, Status.ERROR, f"does not import: {last}", details)
+    if hint:
+        details += f"\nhint: {hint}"
+    return _of_module(unit, Status.ERROR, f"does not import: {last}{f'; {hint}' if hint else ''}", details)
+
+
+def _beside(last: str, source: Path | None) -> str:
+    """What to do where a module was not found that stands beside the file; "" where that is not the error.
+
+    Python finds it there where the file is run as a script, but not where it is a module of a package.
+    """
+    missing = _NOT_FOUND.fullmatch(last)
+    if missing is None or source is None:
+        return ""
+    name = missing[1]
+    there = [each for each in (f"{name}.py", f"{name}/__init__.py") if (source.parent / each).is_file()]
+    directory = shlex.quote(str(source.parent))
+    return f"{there[0]} is beside it, in a package: run with PYTHONPATH={directory}" if there else ""
 
 
 def refused_module(unit: Unit, refusal: str, path: str) -> TestRecord:

@@ -10,6 +10,7 @@ import time
 import unittest
 from collections import deque
 from dataclasses import replace
+from pathlib import Path
 
 from harness.outcomes import Status
 from harness.record import RankRecord, TestRecord
@@ -183,6 +184,27 @@ class WithoutWorkerTest(unittest.TestCase):
         self.assertIn(error, broken.details)
         skipped = controller_records.skipped_module(of_module("m", SKIPPED), "no GPU")
         self.assertEqual((skipped.status, skipped.reason, skipped.details), (Status.SKIPPED, "no GPU", ""))
+
+    def test_what_stands_beside_a_module(self) -> None:
+        """Where a module beside the file was not found, the error says how it is; else it says no more."""
+        with tempfile.TemporaryDirectory() as name:
+            directory = Path(name)
+            (directory / "helper.py").touch()
+            (directory / "tools").mkdir()
+            (directory / "tools" / "__init__.py").touch()
+            for last, file in (
+                ("ModuleNotFoundError: No module named 'helper'", "helper.py"),
+                ("ModuleNotFoundError: No module named 'tools'", "tools/__init__.py"),
+                ("ModuleNotFoundError: No module named 'other'", ""),
+                ("ModuleNotFoundError: No module named 'helper.x'; 'helper' is not a package", ""),
+                ("NameError: helper", ""),
+            ):
+                with self.subTest(last):
+                    source = directory / "test_x.py"
+                    record = controller_records.broken_module(of_module("p.test_x", BROKEN), last, source)
+                    hint = f"{file} is beside it, in a package: run with PYTHONPATH={name}" if file else ""
+                    self.assertEqual(record.reason, f"does not import: {last}{'; ' if hint else ''}{hint}")
+                    self.assertEqual(record.details.endswith(f"\nhint: {hint}"), bool(hint))
 
     def test_refused_module(self) -> None:
         """A module that pytest cannot run is an error whose reason is one line, with the command to use."""

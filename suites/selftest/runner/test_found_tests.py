@@ -183,6 +183,19 @@ class FoundTest(RunnerCase):
         run = self.run_tests(".", "--exclude", "test_bad")
         self.assertEqual((run.code, len(run.records)), (0, 2), run.out)
 
+    def test_a_module_beside_a_file_of_a_package(self) -> None:
+        """The hint about a module that is beside the file, but not on the path, works."""
+        package = self.directory / "package"
+        package.mkdir()
+        for name in ("__init__", "helper"):
+            (package / f"{name}.py").touch()
+        write_module(package, "test_x", "import helper\n" + GOOD)
+        run = self.run_tests("package/test_x.py")
+        self.assertEqual((run.code, run.statuses.get("test_x")), (1, "error"), run.err)
+        self.assertIn(f"helper.py is beside it, in a package: run with PYTHONPATH={package}", run.out)
+        run = self.run_tests("package/test_x.py", PYTHONPATH=str(package))
+        self.assertEqual((run.code, len(run.records)), (0, 2), run.out)
+
     def test_two_files_of_one_module(self) -> None:
         """If two files have the same module name, the one that is named runs."""
         for name, test in (("c", "test_common"), ("d", "test_fails")):
