@@ -505,4 +505,29 @@ EQUIVALENT: dict[str, str] = {
     "=> reversed(list(optional_local_indices))": (
         "it is counted how many of them there are, in whatever order"
     ),
+    "torch/_functorch/_aot_autograd/runtime_wrappers.py _AOTDispatchAutogradFunctionFactory.build: "
+    "fw_metadata.num_unsafe_view_outputs > 0 => fw_metadata.num_unsafe_view_outputs >= 0": (
+        "where there are none the loop over them has no turn"
+    ),
+    "torch/distributed/tensor/_ops/_matrix_ops.py "
+    "grouped_mm_strategy.valid_grouped_mm_strides.check_valid_strides: max(1, meta.shape[end_dim]) =>"
+    " max(meta.shape[end_dim], 1)": ("the larger of two numbers is the same in either order"),
+    "torch/_functorch/_aot_autograd/runtime_wrappers.py _AutogradForwardEpilogue.finalize: "
+    "num_outputs_aliased > 0 => True": (
+        "where no output is an alias the loop over them has no turn, and no base is marked as one"
+    ),
+    "torch/distributed/utils.py _to_kwargs: range(len(moved_inputs) - len(moved_kwargs)) => "
+    "reversed(list(range(len(moved_inputs) - len(moved_kwargs))))": (
+        "as many dictionaries are made, in whatever order"
+    ),
+    "torch/_functorch/_aot_autograd/schemas.py ViewAndMutationMeta.tensors_saved_for_backwards_slice:"
+    " raise AssertionError('num_tensors_saved_with_no_vc_check must not be None') => pass": (
+        "the slice that is asked for next refuses it in the same words"
+    ),
+    "torch/distributed/tensor/placement_types.py _StridedShard._select_split_tensor: clone => not clone": (
+        "each piece is a new and contiguous tensor already"
+    ),
+    "torch/_dynamo/compiled_autograd.py AutogradCompilerInstance.begin_capture: "
+    "get_chromium_event_logger().log_event_start('compiled_autograd', self.start_time_ns, "
+    "{'graph_id': self.id} ... => pass": ("it decides what a log is told"),
 }
