@@ -1,4 +1,4 @@
-"""Calls of compiled autograd with captured graphs that are written by hand, and short captures."""
+"""Calls of compiled autograd with captured graphs written by hand, of records, and of passes over graphs."""
 
 from __future__ import annotations
 
@@ -168,5 +168,25 @@ RECORDED = (
         f"[metadata(num_forward=1, num_tensors_saved_with_no_vc_check={unchecked},"
         f" num_symints_saved_for_bw={symints}).tensors_saved_for_backwards_no_vc_check_slice]"
         for unchecked, symints in ((2, None), (None, 2), (2, 0), (2, 3), (0, 3))
+    ),
+)
+_B, _F = "'is_backward'", "'is_forward'"
+#: Passes over graphs, and what is made of a module around them.
+PASSES = (
+    *(
+        f"synchronized({nodes})"
+        for nodes in (
+            f"({_B}, 3), ({_B}, 4), ({_B}, 5)",
+            f"({_B}, 3), ({_F}, 4), ({_B}, 5), ({_B}, 6)",
+            f"({_F}, 3), ({_F}, 4), ({_B}, 5), ({_B}, 5)",
+            f"({_B}, None), ({_B}, 4), ({_B}, None), ('must_be_in_backward', 6)",
+            f"({_B}, 3), ({_B}, 4), ({_B}, 5), device='cpu'",
+        )
+    ),
+    "without_tokens()",
+    *(f"compiled_module({given})" for given in ("'early'", "'late'", "'default'", "serializes=True")),
+    *(
+        f"[torch._functorch._aot_autograd.subclass_codegen._concrete_value({value})]"
+        for value in ("3", "None", f"{_JAGGED}[1]")
     ),
 )

@@ -27,6 +27,7 @@ from suites.aot import (
     called_captures,
     called_graphs,
     called_joints,
+    called_passes,
     called_programs,
     called_stages,
     called_wrappers,
@@ -65,6 +66,7 @@ _NAMES = {
     **called.NAMES,
     **called_graphs.NAMES,
     **called_joints.NAMES,
+    **called_passes.NAMES,
     **called_programs.NAMES,
     **called_stages.NAMES,
     **called_wrappers.NAMES,
@@ -131,6 +133,9 @@ class CallsTest(TableCase):
 
     def test_records_of_sizes_and_views(self):
         self.check_all(capture_call_expressions.RECORDED)
+
+    def test_passes(self):
+        self.check_all(capture_call_expressions.PASSES)
 
     def test_what_is_found_of_programs(self):
         self.check_all(program_call_expressions.FOUND)

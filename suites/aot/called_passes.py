@@ -1,0 +1,76 @@
+"""What expressions about passes over graphs use: streams, tokens, passes before gradients, serialization."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+from unittest import mock
+
+import torch
+from functorch.compile import make_boxed_func
+from torch import fx, nn
+from torch._functorch import aot_autograd
+from torch._functorch._aot_autograd import streams, utils
+from torch._functorch._aot_autograd.runtime_wrappers import SerializableCompiledFunction
+from torch._inductor import config
+
+from suites.aot.base import ramp
+from suites.aot.called import aten, graph, metadata, unary
+from suites.aot.called_wrappers import aot_config
+
+
+def synchronized(*nodes: tuple[str, int | None], device: str = "meta") -> list[str]:
+    """Which nodes of a chain wait for which, by tags and streams; the first one is an input of the graph."""
+    made, known = fx.Graph(), {}
+    node = made.placeholder("x")
+    for number, of in enumerate(nodes):
+        node = node if number == 0 else made.call_function(aten.sin.default, (node,), name=f"n{number}")
+        known[node] = of
+    made.output((node,))
+    for node, (tag, stream) in known.items():
+        node.meta |= {"partitioner_tag": tag, "val": torch.empty(2, device=device)}
+        node.meta |= {} if stream is None else {"custom": {"stream": stream}}
+    with mock.patch.object(streams, "insert_sync") as insert:
+        streams.insert_backward_syncs(fx.GraphModule(nn.Module(), made))
+    return [f"{call.args[1]} waits for {call.args[2]}" for call in insert.mock_calls]
+
+
+def without_tokens() -> list[str]:
+    """The nodes of a graph that was given a token and now makes one, with what is known of each."""
+    made = fx.Graph()
+    token, x = made.placeholder("token"), made.placeholder("x")
+    effect = made.call_function(torch.ops.higher_order.with_effects, (token, aten.sin.default, x))
+    made.output(tuple(made.call_function(operator.getitem, (effect, place)) for place in (0, 1)))
+    whole = fx.GraphModule(nn.Module(), made)
+    utils.unlift_tokens(whole, metadata(tokens={"an effect": None}), aot_config())
+    return [f"{node.name} {sorted(node.meta)}" for node in whole.graph.nodes]
+
+
+def compiled_module(timing: str = "default", serializes: bool = False) -> list[Any]:
+    """The passes that run before a module is compiled, and how the compiled one says that it is saved."""
+    ran: list[int] = []
+
+    def passed(made: fx.GraphModule, given: Any) -> fx.GraphModule:
+        ran.append(len(given))
+        return made
+
+    stage = aot_autograd.aot_stage2_compile
+
+    def compile_last(*given: Any) -> Any:
+        compiled, record = stage(*given)
+        return (SerializableCompiledFunction(compiled, len) if serializes else compiled), record
+
+    with (
+        config.patch(pre_grad_pass_timing=timing),
+        mock.patch.object(aot_autograd, "aot_stage2_compile", compile_last),
+    ):
+        found = aot_autograd.aot_module_simplified(
+            graph(unary),
+            [ramp(2)],
+            fw_compiler=lambda made, _: make_boxed_func(made.forward),
+            pre_grad_passes=passed,
+        )
+    return [ran, getattr(found.serialize, "__name__", None)]
+
+
+NAMES = {each.__name__: each for each in (synchronized, without_tokens, compiled_module)}
