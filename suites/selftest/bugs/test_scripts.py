@@ -31,18 +31,21 @@ class TriesTest(unittest.TestCase):
 
     def test_runs(self) -> None:
         entry = book.read("sums", script())
-        for ends, shown, runs in (
-            ([KNOWN], KNOWN, 1),
-            ([None], None, 1),
-            ([ABORTED, KNOWN], KNOWN, 2),
-            ([ABORTED, None], None, 2),
-            ([ABORTED] * scripts.TRIES, ABORTED, scripts.TRIES),
+        for ends, at_last, shown in (
+            ([KNOWN], None, KNOWN),
+            ([None], None, None),
+            ([ABORTED, KNOWN], None, KNOWN),
+            ([ABORTED, None], None, None),
+            ([ABORTED, ABORTED], KNOWN, KNOWN),
+            ([ABORTED, ABORTED], ABORTED, ABORTED),
         ):
-            with self.subTest(ends=ends):
+            with self.subTest(ends=ends, at_last=at_last):
                 run = mock.Mock(side_effect=[(failure, "words") for failure in ends])
-                with mock.patch.object(scripts, "_run", run):
+                new = mock.Mock(return_value=(at_last, "words"))
+                with mock.patch.multiple(scripts, _run=run, run_file=new):
                     self.assertEqual(scripts.failure_of(entry, 1.0), (shown, "words"))
-                self.assertEqual(run.call_count, runs)
+                self.assertEqual(run.call_count, len(ends))
+                self.assertEqual(new.call_count, int(ends == [ABORTED, ABORTED]))
 
 
 if __name__ == "__main__":
