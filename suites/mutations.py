@@ -530,4 +530,17 @@ EQUIVALENT: dict[str, str] = {
     "torch/_dynamo/compiled_autograd.py AutogradCompilerInstance.begin_capture: "
     "get_chromium_event_logger().log_event_start('compiled_autograd', self.start_time_ns, "
     "{'graph_id': self.id} ... => pass": ("it decides what a log is told"),
+    "torch/distributed/fsdp/_flat_param.py FlatParamHandle._get_shard_metadata: unsharded_end_idx - "
+    "unsharded_start_idx => unsharded_end_idx + unsharded_start_idx": (
+        "what is asserted of it is so in any case: a parameter that is in a shard starts in it or before it"
+    ),
+    "torch/distributed/tensor/placement_types.py _StridedShard._replicate_to_strided_shard: "
+    "self._select_split_tensor(local_tensor, num_chunks, shard_index, with_padding=False, clone=True)"
+    " => self._select_split_tensor(local_tensor, num_chunks, shard_index, with_padding=False)": (
+        "a clone is made by default, too"
+    ),
+    "torch/distributed/fsdp/_exec_order_utils.py _ExecOrderData._check_order: (rank + 1) * "
+    "num_valid_indices => (rank + 1) // num_valid_indices": (
+        "a unit has one handle, so that one index is gathered of each rank"
+    ),
 }
