@@ -9,8 +9,9 @@ from unittest import mock
 import torch
 from functorch.compile import make_boxed_func
 from torch import fx, nn
+from torch._dynamo.source import LocalSource
 from torch._functorch import aot_autograd
-from torch._functorch._aot_autograd import streams, utils
+from torch._functorch._aot_autograd import graph_capture, streams, utils
 from torch._functorch._aot_autograd.runtime_wrappers import SerializableCompiledFunction
 from torch._inductor import config
 
@@ -73,4 +74,31 @@ def compiled_module(timing: str = "default", serializes: bool = False) -> list[A
     return [ran, getattr(found.serialize, "__name__", None)]
 
 
-NAMES = {each.__name__: each for each in (synchronized, without_tokens, compiled_module)}
+def undescribed(count: int) -> list[str]:
+    """What is known of a graph's inputs that are not described."""
+    found = graph_capture._create_graph(
+        lambda *inputs: [sum(inputs)], [ramp(2) for _ in range(count)], aot_config=aot_config()
+    )
+    return [f"{node.name} {sorted(node.meta)}" for node in found.graph.find_nodes(op="placeholder")]
+
+
+def sources_of_inputs(parameter: str, *of_inputs: str | None) -> list[str]:
+    """Where the parameter and the inputs of a module come from, as is written down for its compilation."""
+    made = fx.Graph()
+    for number, source in enumerate(of_inputs):
+        made.placeholder(f"x{number}")._dynamo_source = source and LocalSource(source)
+    made.output(())
+    root = nn.Module()
+    root.weight = nn.Parameter(ramp(2))
+    whole = fx.GraphModule(root, made)
+    whole.register_parameter("weight", root.weight)
+    whole.meta["dynamo_compile_id"] = None
+    whole._param_name_to_source = {"weight": LocalSource(parameter)}
+    *_, found = aot_autograd.prepare_aot_config(whole, [ramp(2) for _ in of_inputs], None, False, False)
+    return [f"{source and source.name}" for source in found.aot_autograd_arg_pos_to_source]
+
+
+NAMES = {
+    each.__name__: each
+    for each in (synchronized, without_tokens, compiled_module, undescribed, sources_of_inputs)
+}
