@@ -543,4 +543,11 @@ EQUIVALENT: dict[str, str] = {
     "num_valid_indices => (rank + 1) // num_valid_indices": (
         "a unit has one handle, so that one index is gathered of each rank"
     ),
+    "torch/_functorch/partitioners.py solve_min_cut.is_materialized_backwards: return False => return None": (
+        "it is asked for in a condition alone, where None is as good as False"
+    ),
+    "torch/distributed/tensor/_ops/autogen.py auto_register_op_variants: "
+    "_find_out_variant_overloads(base_op) => reversed(list(_find_out_variant_overloads(base_op)))": (
+        "each variant is registered by itself, in whatever order"
+    ),
 }

@@ -8,7 +8,7 @@ from unittest import mock
 
 import torch
 from functorch.compile import make_boxed_func
-from torch import fx, nn
+from torch import Tensor, fx, nn
 from torch._dynamo.source import LocalSource
 from torch._functorch import aot_autograd
 from torch._functorch._aot_autograd import graph_capture, streams, utils
@@ -17,6 +17,7 @@ from torch._inductor import config
 
 from suites.aot.base import ramp
 from suites.aot.called import aten, graph, metadata, unary
+from suites.aot.called_programs import checked_info
 from suites.aot.called_wrappers import aot_config
 
 
@@ -74,6 +75,19 @@ def compiled_module(timing: str = "default", serializes: bool = False) -> list[A
     return [ran, getattr(found.serialize, "__name__", None)]
 
 
+class Checking(torch.autograd.Function):
+    """A function whose backward does something besides."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return x.sin()
+
+    @staticmethod
+    def backward(ctx: Any, slope: Tensor) -> Tensor:
+        checked_info(slope)
+        return slope * 2
+
+
 def undescribed(count: int) -> list[str]:
     """What is known of a graph's inputs that are not described."""
     found = graph_capture._create_graph(
@@ -100,5 +114,5 @@ def sources_of_inputs(parameter: str, *of_inputs: str | None) -> list[str]:
 
 NAMES = {
     each.__name__: each
-    for each in (synchronized, without_tokens, compiled_module, undescribed, sources_of_inputs)
+    for each in (synchronized, without_tokens, compiled_module, undescribed, sources_of_inputs, Checking)
 }

@@ -194,4 +194,13 @@ PASSES = (
     "[input_output_analysis.create_synthetic_base_metadata(metadata(input_info=[input_info()], output_info=["
     "output_info('is_input', base_idx=0)]), [info], [outer], [ramp(4)], [tangent(0)])[0].output_info[0]"
     ".output_type.name for info in ((0, None), 0) for outer in (ramp(4), ramp(2), ramp(8)[:4])]",
+    *(
+        f"with_effects(Checking.apply, ramp(3).requires_grad_(){more})"
+        for more in ("", ", unlift_effect_tokens=True")
+    ),
+    "torch._functorch._aot_autograd.collect_metadata_analysis.coerce_tangent_and_suggest_memory_format("
+    "TwoTensor(ramp(2, 3), ramp(2, 3)))",
+    "(lambda of: [of[0].a.stride(), of[0].b.stride(), *map(str, of[1]), of[2]])(torch._functorch."
+    "_aot_autograd.collect_metadata_analysis.coerce_tangent_and_suggest_memory_format("
+    "TwoTensor(ramp(4, 6)[:, ::2], ramp(4, 6)[:, ::2])))",
 )
