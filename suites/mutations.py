@@ -550,4 +550,15 @@ EQUIVALENT: dict[str, str] = {
     "_find_out_variant_overloads(base_op) => reversed(list(_find_out_variant_overloads(base_op)))": (
         "each variant is registered by itself, in whatever order"
     ),
+    "torch/_functorch/_aot_autograd/runtime_wrappers.py _AutogradBackwardCompiler.get_or_compile: "
+    "dynamo_timed('backward._backward_impl', phase_name='entire_backward_compile', "
+    "log_pt2_compile_event=True,  ... => dynamo_timed('backward._backward_impl', "
+    "log_pt2_compile_event=True, dynamo_compile_column_us='backward_cum ...": (
+        "it decides what a log is told of times"
+    ),
+    "torch/distributed/fsdp/_optim_utils.py _flatten_tensor_optim_state: non_none_tensors => "
+    "reversed(list(non_none_tensors))": ("a set is made of their types, in whatever order"),
+    "torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py foreach_reduce: "
+    "getattr(fsdp_param.sharded_param, '_post_accumulate_grad_hooks', {}) => "
+    "getattr(fsdp_param.sharded_param, '_post_accumulate_grad_hooks')": ("every tensor has that attribute"),
 }

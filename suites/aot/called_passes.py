@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -11,7 +12,7 @@ from functorch.compile import make_boxed_func
 from torch import Tensor, fx, nn
 from torch._dynamo.source import LocalSource
 from torch._functorch import aot_autograd
-from torch._functorch._aot_autograd import graph_capture, streams, utils
+from torch._functorch._aot_autograd import functional_utils, graph_capture, streams, utils
 from torch._functorch._aot_autograd.runtime_wrappers import SerializableCompiledFunction
 from torch._inductor import config
 
@@ -75,6 +76,12 @@ def compiled_module(timing: str = "default", serializes: bool = False) -> list[A
     return [ran, getattr(found.serialize, "__name__", None)]
 
 
+def functional_without_fsdp(made: fx.GraphModule) -> Any:
+    """Whether a graph writes to its inputs alone, in a process that has no FSDP."""
+    with mock.patch.object(torch.ops, "fsdp", SimpleNamespace()):
+        return functional_utils._is_functional_graph(made.graph)
+
+
 class Checking(torch.autograd.Function):
     """A function whose backward does something besides."""
 
@@ -115,4 +122,4 @@ def sources_of_inputs(parameter: str, *of_inputs: str | None) -> list[str]:
 NAMES = {
     each.__name__: each
     for each in (synchronized, without_tokens, compiled_module, undescribed, sources_of_inputs, Checking)
-}
+} | {functional_without_fsdp.__name__: functional_without_fsdp}

@@ -203,4 +203,8 @@ PASSES = (
     "(lambda of: [of[0].a.stride(), of[0].b.stride(), *map(str, of[1]), of[2]])(torch._functorch."
     "_aot_autograd.collect_metadata_analysis.coerce_tangent_and_suggest_memory_format("
     "TwoTensor(ramp(4, 6)[:, ::2], ramp(4, 6)[:, ::2])))",
+    *(
+        f"[functional_without_fsdp(graph(lambda g: unary(g, {operators})))]"
+        for operators in ("aten.sin.default", "aten.sin_.default")
+    ),
 )
