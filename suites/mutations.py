@@ -561,4 +561,10 @@ EQUIVALENT: dict[str, str] = {
     "torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py foreach_reduce: "
     "getattr(fsdp_param.sharded_param, '_post_accumulate_grad_hooks', {}) => "
     "getattr(fsdp_param.sharded_param, '_post_accumulate_grad_hooks')": ("every tensor has that attribute"),
+    "torch/distributed/tensor/_ops/_view_ops.py _ViewShardingPropagator.analyze: in_dims => "
+    "reversed(list(in_dims))": ("all are mapped to the same dimension of the result, in whatever order"),
+    "torch/distributed/fsdp/_init_utils.py _check_single_device_module: _get_orig_params(module, "
+    "ignored_params) => reversed(list(_get_orig_params(module, ignored_params)))": (
+        "a set is made of their devices, in whatever order"
+    ),
 }
