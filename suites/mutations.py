@@ -567,4 +567,10 @@ EQUIVALENT: dict[str, str] = {
     "ignored_params) => reversed(list(_get_orig_params(module, ignored_params)))": (
         "a set is made of their devices, in whatever order"
     ),
+    "torch/distributed/tensor/_shards_wrapper.py LocalShardsWrapper.requires_grad_: "
+    "self._local_shards => reversed(list(self._local_shards))": (
+        "it is set on each of them, in whatever order"
+    ),
+    "torch/distributed/tensor/placement_types.py _defer_symbolic_equality_assert: runtime_asserts => "
+    "reversed(list(runtime_asserts))": ("it is asked whether any of them is the same, in whatever order"),
 }

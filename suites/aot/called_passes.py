@@ -12,12 +12,12 @@ from functorch.compile import make_boxed_func
 from torch import Tensor, fx, nn
 from torch._dynamo.source import LocalSource
 from torch._functorch import aot_autograd
-from torch._functorch._aot_autograd import functional_utils, graph_capture, streams, utils
+from torch._functorch._aot_autograd import functional_utils, graph_capture, graph_compile, streams, utils
 from torch._functorch._aot_autograd.runtime_wrappers import SerializableCompiledFunction
 from torch._inductor import config
 
 from suites.aot.base import ramp
-from suites.aot.called import aten, graph, metadata, unary
+from suites.aot.called import aten, fake, graph, metadata, unary
 from suites.aot.called_programs import checked_info
 from suites.aot.called_wrappers import aot_config
 
@@ -82,6 +82,35 @@ def functional_without_fsdp(made: fx.GraphModule) -> Any:
         return functional_utils._is_functional_graph(made.graph)
 
 
+def restrided(*strides: tuple[int, ...] | None) -> list[str]:
+    """The inputs for which a backward is compiled whose forward gives what is saved with these strides."""
+    made = graph(lambda nodes: [nodes.placeholder(f"x{number}") for number, _ in enumerate(strides)])
+    values = [fake(2, 3) for _ in strides]
+    for node, value in zip(made.graph.find_nodes(op="placeholder"), values, strict=True):
+        node.meta["val"] = value
+    record = metadata(num_forward=0, num_symints_saved_for_bw=0, num_tensors_saved_with_no_vc_check=0)
+    compiled = graph_compile._aot_stage2b_bw_compile(made, None, record, list(strides), 0, aot_config(), len)
+    return [
+        "as it was" if found is value else f"{found.stride()}"
+        for found, value in zip(compiled[0].placeholder_list, values, strict=True)
+    ]
+
+
+def results_of_forward(**fields: Any) -> list[int]:
+    """How many results of a forward a partitioner is told of, by a record with these fields."""
+    told: list[int] = []
+
+    def partition(made: fx.GraphModule, given: Any, *, num_fwd_outputs: int, **more: Any) -> Any:
+        told.append(num_fwd_outputs)
+        return made, made
+
+    record = metadata(**fields)
+    graph_compile._partition_joint_graph_into_fw_bw(
+        graph(unary), ([], []), record, record, aot_config(), partition
+    )
+    return told
+
+
 class Checking(torch.autograd.Function):
     """A function whose backward does something besides."""
 
@@ -122,4 +151,4 @@ def sources_of_inputs(parameter: str, *of_inputs: str | None) -> list[str]:
 NAMES = {
     each.__name__: each
     for each in (synchronized, without_tokens, compiled_module, undescribed, sources_of_inputs, Checking)
-} | {functional_without_fsdp.__name__: functional_without_fsdp}
+} | {each.__name__: each for each in (functional_without_fsdp, restrided, results_of_forward)}

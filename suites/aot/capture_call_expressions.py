@@ -207,4 +207,12 @@ PASSES = (
         f"[functional_without_fsdp(graph(lambda g: unary(g, {operators})))]"
         for operators in ("aten.sin.default", "aten.sin_.default")
     ),
+    "restrided((3, 1), None, (1, 2), (3, 1))",
+    *(
+        f"results_of_forward({fields})"
+        for fields in (
+            "output_info=[output_info()], num_intermediate_bases=3",
+            "output_info=[output_info()], num_outputs_rng_offset=1, tokens={'an effect': None}",
+        )
+    ),
 )
