@@ -573,4 +573,6 @@ EQUIVALENT: dict[str, str] = {
     ),
     "torch/distributed/tensor/placement_types.py _defer_symbolic_equality_assert: runtime_asserts => "
     "reversed(list(runtime_asserts))": ("it is asked whether any of them is the same, in whatever order"),
+    "torch/_functorch/partitioners.py _has_tag_must_be_in_backward: node.meta.get('partitioner_tag', "
+    "None) => node.meta.get('partitioner_tag')": ("None is what is had without it, too"),
 }

@@ -55,6 +55,7 @@ _CUTS = (
         )
     ),
     (_RANDOM, ", a='again'"),
+    (_RANDOM, ", r='is_forward again', a='is_forward again'"),
     (_UNUSED, ", r='again', a='again'"),
     (_TWO_RANDOM, ", r='again', q='again', a='again'"),
     (_TWICE, ""),
