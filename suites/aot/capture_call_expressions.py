@@ -215,4 +215,6 @@ PASSES = (
             "output_info=[output_info()], num_outputs_rng_offset=1, tokens={'an effect': None}",
         )
     ),
+    "[torch._dynamo.backends.distributed.DDPOptimizer._ignore_parameter(None, each) for each in (thing(),"
+    " thing(_ddp_ignored=True), thing(_ddp_ignored=False))]",
 )
