@@ -132,20 +132,20 @@ def undescribed(count: int) -> list[str]:
     return [f"{node.name} {sorted(node.meta)}" for node in found.graph.find_nodes(op="placeholder")]
 
 
-def sources_of_inputs(parameter: str, *of_inputs: str | None) -> list[str]:
-    """Where the parameter and the inputs of a module come from, as is written down for its compilation."""
+def sources_of_inputs(parameters: str, *of_inputs: str | None) -> list[str]:
+    """Where the parameters and the inputs of a module come from, as is written down for its compilation."""
     made = fx.Graph()
     for number, source in enumerate(of_inputs):
         made.placeholder(f"x{number}")._dynamo_source = source and LocalSource(source)
     made.output(())
-    root = nn.Module()
-    root.weight = nn.Parameter(ramp(2))
-    whole = fx.GraphModule(root, made)
-    whole.register_parameter("weight", root.weight)
+    whole = fx.GraphModule(nn.Module(), made)
+    for name in parameters.split():
+        whole.register_parameter(name, nn.Parameter(ramp(2)))
     whole.meta["dynamo_compile_id"] = None
-    whole._param_name_to_source = {"weight": LocalSource(parameter)}
+    whole._param_name_to_source = {name: LocalSource(name) for name in parameters.split()}
     *_, found = aot_autograd.prepare_aot_config(whole, [ramp(2) for _ in of_inputs], None, False, False)
-    return [f"{source and source.name}" for source in found.aot_autograd_arg_pos_to_source]
+    named = [f"{source and source.name}" for source in found.aot_autograd_arg_pos_to_source]
+    return [*named, f"static {found.static_input_indices}"]
 
 
 NAMES = {

@@ -190,7 +190,10 @@ PASSES = (
         for value in ("3", "None", f"{_JAGGED}[1]")
     ),
     "undescribed(2)",
-    *(f"sources_of_inputs('w', {given})" for given in ("'x', 'y'", "'x', None", "'w'")),
+    *(
+        f"sources_of_inputs({given})"
+        for given in ("'w', 'x', 'y'", "'w', 'x', None", "'w', 'w'", "'v w', 'x'")
+    ),
     "[input_output_analysis.create_synthetic_base_metadata(metadata(input_info=[input_info()], output_info=["
     "output_info('is_input', base_idx=0)]), [info], [outer], [ramp(4)], [tangent(0)])[0].output_info[0]"
     ".output_type.name for info in ((0, None), 0) for outer in (ramp(4), ramp(2), ramp(8)[:4])]",
