@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -15,12 +17,23 @@ from suites.selftest.communication.programs.program import Program
 BEFORE = 3
 
 
+def _meet(path: str, rank: int, world_size: int) -> None:
+    """Returns when all ranks have come here, by files, of which nothing is recorded.
+
+    A rank that still makes its group may be ended by what others do in theirs, before it has called anything.
+    """
+    Path(f"{path}.made.{rank}").touch()
+    while not all(Path(f"{path}.made.{each}").exists() for each in range(world_size)):
+        time.sleep(0.001)
+
+
 class FreshRanks(DistributedTestBase):
     """Runs programs on ranks that make the default group for each."""
 
     def play(self, program: Program) -> None:
         """Makes the default group and runs the program."""
         self.create_pg("cpu")
+        _meet(self.file_name, self.rank, self.world_size)
         program.body(self.rank, self.world_size)
 
 
