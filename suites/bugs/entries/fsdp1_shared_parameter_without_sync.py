@@ -9,7 +9,8 @@ since: 2.11
 reach: public API
 fuzzer: fsdp1
 upstream: none found; pytorch/pytorch#111317 has these words, of a compiled module
-who: Whoever accumulates gradients of a model with tied weights, with use_orig_params and mixed precision.
+who: Whoever accumulates gradients of a model with tied weights, with use_orig_params and mixed precision; and
+  with keep_low_precision_grads=True each backward of such a model is refused alike.
 seen: ^fsdp1: refused: RuntimeError: attempting to assign a gradient with dtype[^|]*\|
     [^|]*(shared|tied)[^|]*\1[^|]*dtype=[^|]*orig[^|]*step\([23], (once|kept)
 """
