@@ -575,4 +575,24 @@ EQUIVALENT: dict[str, str] = {
     "reversed(list(runtime_asserts))": ("it is asked whether any of them is the same, in whatever order"),
     "torch/_functorch/partitioners.py _has_tag_must_be_in_backward: node.meta.get('partitioner_tag', "
     "None) => node.meta.get('partitioner_tag')": ("None is what is had without it, too"),
+    "torch/distributed/tensor/_tp_conv.py tp_convolution: op_call(*local_tensor_args, "
+    "**local_tensor_kwargs) => op_call(*local_tensor_args)": (
+        "the operator has nine arguments, and that all nine are given by place was asked before"
+    ),
+    "torch/distributed/fsdp/_init_utils.py _check_ignored_states: ignored_states => "
+    "reversed(list(ignored_states))": ("it is asked of all states, and the types in the refusal are sorted"),
+    "torch/_functorch/_aot_autograd/functional_utils.py MetadataKey.make: t.stride() => "
+    "reversed(list(t.stride()))": (
+        "keys are compared with each other alone, and all have their strides that way round then"
+    ),
+    "torch/distributed/tensor/_sharding_prop.py ShardingPropagator.propagate_op_sharding_non_cached: "
+    "False => True": ("what is no tensor is in that schema as it was in the call"),
+    "torch/_functorch/_aot_autograd/graph_capture.py aot_dispatch_base_graph: "
+    "aot_config.keep_inference_input_mutations => aot_config.aot_id": (
+        "the function does not use that argument"
+    ),
+    "torch/_functorch/aot_autograd.py _aot_export_function: fake_mode is not None and "
+    "fake_mode.shape_env is not None => fake_mode is not None": (
+        "that setting is read only where there is no fake mode"
+    ),
 }

@@ -45,6 +45,7 @@ _ORDERS = (
             "m max c; e exp d; k get m 0; h pre hooks:3 k,c; f get h 0",
             "h pre hooks:3 a,b; e exp d; f get h 0",
             "e exp d; h pre hooks:3 c,c; f get h 0; i pre hooks:4 d,d",
+            "h pre hooks:3 d,d; e exp c; f pre hook_3 e,e; g get f 0",
         )
     ),
     *(
@@ -217,6 +218,12 @@ PASSES = (
             "output_info=[output_info()], num_intermediate_bases=3",
             "output_info=[output_info()], num_outputs_rng_offset=1, tokens={'an effect': None}",
         )
+    ),
+    *(
+        "graph_compile._aot_stage2b_compile_forward_or_inference(graph(lambda g: unary(g, aten.sin.default)),"
+        f" [ramp(2)], None, metadata(), aot_config(), lambda made, given: {made},"
+        " is_inference=True)[1]([ramp(2)])"
+        for made in ("made.forward", "torch._functorch.aot_autograd.make_boxed_func(made.forward)")
     ),
     "[torch._dynamo.backends.distributed.DDPOptimizer._ignore_parameter(None, each) for each in (thing(),"
     " thing(_ddp_ignored=True), thing(_ddp_ignored=False))]",
