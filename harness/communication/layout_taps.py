@@ -24,7 +24,7 @@ def tap_layouts(taps: Taps) -> None:
     def redistribute(
         self: Any, device_mesh: Any = None, placements: Any = None, *args: Any, **kwargs: Any
     ) -> Any:
-        recorder = taps.recorder
+        recorder = taps.active().recorder
         token = None
         if recorder is not None and placements is not None and not _is_traced(self._local_tensor):
             mesh = device_mesh or self.device_mesh
@@ -48,7 +48,7 @@ def _distributing(original: Callable[..., Any], taps: Taps) -> Callable[..., Any
 
     @functools.wraps(original)
     def distribute(self: Any, tensor: Any, mesh: Any, *args: Any, **kwargs: Any) -> Any:
-        recorder = taps.recorder
+        recorder = taps.active().recorder
         if recorder is not None and not _is_traced(tensor) and _takes_part(mesh):
             text = _whole_text(self, tensor, args[0] if args else kwargs.get("mesh_dim"))
             recorder.ended(recorder.lays_out("distribute_tensor", _members_of_mesh(mesh), text))
@@ -72,7 +72,7 @@ def _from_local(original: Callable[..., Any], module: Any, taps: Taps) -> Callab
         local_tensor: Any, device_mesh: Any = None, placements: Any = None, *args: Any, **kwargs: Any
     ) -> Any:
         made = original(local_tensor, device_mesh, placements, *args, **kwargs)
-        recorder = taps.recorder
+        recorder = taps.active().recorder
         if recorder is not None and type(made) is module.DTensor and _is_real(made._local_tensor):
             mesh = made.device_mesh
             if _takes_part(mesh):

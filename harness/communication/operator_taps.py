@@ -42,11 +42,15 @@ def _call_kernel(
     if not are_real(arguments):
         return proceed()
     functional, group = "process_group" not in given, _group_of(given)
+    if taps.records_itself(group):
+        return proceed()
     token = recorder.began(group, operation, *key_and_arguments(operation, arguments), unseen=True)
     values = taps.values
     kept = values.began(token, operation, arguments, functional=functional) if values is not None else None
     taps.seen.now = True
     try:
+        if taps.guard is not None:
+            taps.guard(token)
         result = proceed()
     except BaseException as error:
         recorder.refused(token, group, operation, error)
@@ -118,7 +122,8 @@ def _in_cpp(original: Callable[..., Any], taps: Taps, *, waits: bool) -> Callabl
 
     @functools.wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:
-        recorder = taps.recorder
+        active = taps.active()
+        recorder = active.recorder
         if recorder is None:
             return original(*args, **kwargs)
         _tap_operators(taps)
@@ -131,8 +136,8 @@ def _in_cpp(original: Callable[..., Any], taps: Taps, *, waits: bool) -> Callabl
             recorder.cpp_ended(token, raised=True)
             raise
         recorder.cpp_ended(token)
-        if taps.values is not None:
-            taps.values.left_cpp()
+        if active.values is not None:
+            active.values.left_cpp()
         return found
 
     return uncompiled(call)
@@ -143,7 +148,7 @@ def _comparing(original: Callable[..., Any], taps: Taps) -> Callable[..., Any]:
 
     @functools.wraps(original)
     def verify(group: Any, parameters: Any, *args: Any, **kwargs: Any) -> Any:
-        recorder = taps.recorder
+        recorder = taps.active().recorder
         if recorder is None:
             return original(group, parameters, *args, **kwargs)
         token = recorder.compares(group, parameters_text(parameters))
@@ -170,11 +175,22 @@ def parameters_text(parameters: Iterable[Any]) -> str:
 
 
 def _tap_operators(taps: Taps) -> None:
+    taps.nests = taps.active().nests = True  # each method of a group calls its operator
     if "c10d" in taps.libraries:
         return
-    taps.nests = True  # each method of a group calls its operator
     for name, operation in OPERATORS.items():
         _add_kernels(taps, "c10d", name, functools.partial(_call_kernel, operation))
+
+
+def untap_operators(taps: Taps, *, nests: bool) -> None:
+    """Takes the kernels of ``c10d``'s operators back, which make each call on a group dearer.
+
+    ``nests`` is what the taps had before. No call of such an operator may be under way.
+    """
+    library = taps.libraries.pop("c10d", None)
+    if library is not None:
+        library._destroy()
+        taps.nests = nests
 
 
 def tap_backward(taps: Taps) -> None:
@@ -185,7 +201,8 @@ def tap_backward(taps: Taps) -> None:
 
     @functools.wraps(original)
     def run_backward(*args: Any, **kwargs: Any) -> Any:
-        recorder = taps.recorder
+        active = taps.active()
+        recorder = active.recorder
         if recorder is None or "c10d" not in taps.libraries:
             return original(*args, **kwargs)
         token = recorder.cpp_begins("backward")
@@ -195,8 +212,8 @@ def tap_backward(taps: Taps) -> None:
             recorder.cpp_ended(token, raised=True)
             raise
         recorder.cpp_ended(token)
-        if taps.values is not None:
-            taps.values.left_cpp()
+        if active.values is not None:
+            active.values.left_cpp()
         return found
 
     autograd._engine_run_backward = graph._engine_run_backward = uncompiled(run_backward)
@@ -219,12 +236,12 @@ def _add_kernel(taps: Taps, namespace: str, operator: Any, record: Callable[...,
     names = [argument.name for argument in operator._schema.arguments]
 
     def kernel(keyset: Any, *args: Any, **kwargs: Any) -> Any:
-        after = keyset.remove(key)
-        recorder = taps.recorder
-        if recorder is None or taps.seen.now:
+        after, active = keyset.remove(key), taps.active()
+        recorder = active.recorder
+        if recorder is None or active.seen.now:
             return operator.redispatch(after, *args, **kwargs)
         given = {**dict(zip(names, args, strict=False)), **kwargs}
-        return record(taps, recorder, given, lambda: operator.redispatch(after, *args, **kwargs))
+        return record(active, recorder, given, lambda: operator.redispatch(after, *args, **kwargs))
 
     library = taps.libraries.get(namespace)
     if library is None:

@@ -35,6 +35,19 @@ class Taps:
         # Whether a call may make others that are seen as well: only then it is noted, for its thread, that
         # it is seen already. What is a thread's own takes long to ask.
         self.nests = False
+        # The taps of rank threads, which stand for these as long as a threaded test runs in this process.
+        self.of_threads: Taps | None = None
+
+    def active(self) -> Taps:
+        """The taps by which a call is recorded now: these, or those of rank threads.
+
+        Asked by what is wrapped once in a process: operators, DDP's reducer, DTensor.
+        """
+        return self.of_threads or self
+
+    def records_itself(self, group: Any) -> bool:
+        """Whether a group records the calls that C++ makes on it, as it does those of Python."""
+        return False
 
     @contextmanager
     def unseen(self) -> Iterator[None]:

@@ -25,6 +25,7 @@ from torch.testing._internal.distributed import multi_threaded_pg as threaded
 
 from harness.communication import taps
 from harness.communication.arguments import METHODS, Arguments, of_method
+from harness.communication.operator_taps import untap_operators
 from harness.communication.python_groups import overrides
 from harness.communication.tap_state import Taps
 from harness.compiler_state import uncompiled
@@ -150,6 +151,10 @@ class _ThreadTaps(Taps):
     def recorder(self, value: Any) -> None:
         assert value is None, "each rank has its own"
 
+    def records_itself(self, group: Any) -> bool:
+        """Whether a group is one of torch's threaded ones, whose methods are called from C++ as well."""
+        return isinstance(group, ThreadedGroup)
+
     @property
     def guard(self) -> Any:
         """What looks at a call of the calling thread's rank, so that gloo does not end the process for it."""
@@ -214,6 +219,7 @@ def waiting_calls() -> Iterator[tuple[Any, str]]:
     yield from overrides(dist.ProcessGroup, METHODS)  # groups of Python may wait wherever they like
     yield from overrides(dist.Work, ("wait",))
     yield c10d, "_new_process_group_helper"
+    yield from ((dist, name) for name in ("_broadcast_coalesced", "_verify_params_across_processes"))
     from torch.distributed import _functional_collectives as functional
 
     yield functional, "wait_tensor"
@@ -244,6 +250,22 @@ def _one_device_guard() -> Iterator[None]:
 
 
 @contextmanager
+def _recorded_by_thread(ranks: ThreadOwner) -> Iterator[Taps]:
+    """A region in which what starts in C++, and DTensor's placements, are recorded for the calling rank."""
+    own, of_process = _ThreadTaps(), taps.prepare()
+    if of_process is None:
+        raise RuntimeError("this build of torch has no torch.distributed")
+    had_kernels, nests = "c10d" in of_process.libraries, of_process.nests
+    of_process.of_threads = own
+    try:
+        yield own
+    finally:
+        of_process.of_threads = None
+        if not had_kernels and not ranks.abandoned:  # one of those may be in such an operator
+            untap_operators(of_process, nests=nests)
+
+
+@contextmanager
 def installed(ranks: ThreadOwner, timeout_s: float) -> Iterator[None]:
     """A region in which rank threads have their own process groups; one region at a time in a process."""
     before = c10d._world
@@ -252,6 +274,9 @@ def installed(ranks: ThreadOwner, timeout_s: float) -> Iterator[None]:
     most = timedelta(seconds=timeout_s)
     with ExitStack() as stack:
         stack.enter_context(_one_device_guard())
+        own = stack.enter_context(
+            _recorded_by_thread(ranks)
+        )  # first: it may wrap for good what is replaced here
         for owner, name in waiting_calls():
             if name in vars(owner):
                 stack.enter_context(replaced(owner, name, _waits(getattr(owner, name))))
@@ -263,7 +288,7 @@ def installed(ranks: ThreadOwner, timeout_s: float) -> Iterator[None]:
         helper = _bounded(c10d._new_process_group_helper, most)
         stack.enter_context(replaced(c10d, "_new_process_group_helper", helper))
         # Around all others: a rank that has not got the run token back is still in its call.
-        for owner, name, wrapper in taps.wrappers(_ThreadTaps()):
+        for owner, name, wrapper in taps.wrappers(own):
             stack.enter_context(replaced(owner, name, wrapper))
         _register(make_group, extended=True)
         stack.callback(_register, threaded._create_threaded_pg, extended=False)

@@ -7,6 +7,9 @@ from typing import Any
 import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
+from torch import nn
+from torch.distributed.tensor import Replicate, Shard, distribute_tensor, init_device_mesh
+from torch.nn.parallel import DistributedDataParallel
 
 from harness import DistributedTestBase, MultiProcessTestCase
 from harness.releases import torch_at_least
@@ -155,8 +158,8 @@ class OnGloo(Collectives, Compiled, MultiProcessTestCase):
         self.assertEqual(self.id().rsplit(".", 2)[1:], ["OnGloo", "test_own_class"])
 
 
-class OtherSizesOnGloo(DistributedTestBase):
-    """Rank 1 has other sizes than rank 0, for which gloo would end the process of both."""
+class FaultsOnGloo(DistributedTestBase):
+    """Rank 1 does something else than rank 0; of some other sizes gloo would end the process of both."""
 
     world_size = 2
     rank_modes: tuple[str, ...] = ("threads",)
@@ -175,3 +178,29 @@ class OtherSizesOnGloo(DistributedTestBase):
             dist.send(torch.ones(3), 0)
         else:
             dist.recv(torch.ones(2), 1)
+
+    def test_reduces_functionally(self) -> None:
+        """Reduces more elements on rank 1, by a functional collective."""
+        functional.all_reduce(torch.ones(2 + self.rank), "sum", dist.group.WORLD) + 0
+
+    def test_functional_operations(self) -> None:
+        """Takes the maximum on rank 1, and the sum on rank 0."""
+        functional.all_reduce(torch.ones(2), "max" if self.rank else "sum", dist.group.WORLD) + 0
+
+    def test_functional_left_out(self) -> None:
+        """Reduces nothing on rank 1."""
+        if self.rank == 0:
+            functional.all_reduce(torch.ones(2), "sum", dist.group.WORLD) + 0
+
+    def test_backward_left_out(self) -> None:
+        """Has no backward pass on rank 1, for which rank 0 waits in DDP's reducer."""
+        model = DistributedDataParallel(nn.Linear(2, 2))
+        loss = model(torch.ones(1, 2)).sum()
+        if self.rank == 0:
+            loss.backward()
+
+    def test_placements(self) -> None:
+        """Redistributes a tensor otherwise on rank 1, which needs no communication."""
+        mesh = init_device_mesh("cpu", (2,))
+        tensor = distribute_tensor(torch.ones(4, 4), mesh, [Replicate()])
+        tensor.redistribute(mesh, [Shard(self.rank)])

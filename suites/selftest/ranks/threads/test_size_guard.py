@@ -76,11 +76,12 @@ class OnGlooTest(unittest.TestCase):
         """The test fails, and its cause is what the ranks did differently."""
         table = {
             "test_reduces": r"cause: rank 0 reduces \(2,\) float32 in all_reduce #1 .* rank 1 \(3,\) float32",
+            "test_reduces_functionally": r"cause: rank 0 reduces \(2,\) .* rank 1 \(3,\) float32",
             "test_sends": r"cause: rank 1 sends \(3,\) float32 .* rank 0 receives \(2,\) float32 from it",
         }
         for method, text in table.items():
             with self.subTest(method):
-                result, _ = play(threaded_collectives.OtherSizesOnGloo, method)
+                result, _ = play(threaded_collectives.FaultsOnGloo, method)
                 self.assertRegex(said(result), text)
 
 

@@ -12,28 +12,39 @@ from unittest import mock
 import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
 from torch.testing._internal.distributed.multi_threaded_pg import ProcessLocalGroup
 
-from harness.communication_call import Kind
+from harness.communication import taps
+from harness.communication_call import Call, Kind
 from harness.outcomes import RankOutcome, Status
 from harness.ranks.direct_channel import DirectChannel
 from harness.ranks.result import RankResult
 from harness.ranks.threads import torch_groups
 from harness.ranks.threads.rank import current
 from harness.ranks.threads.rank_set import RankThreads
+from suites.selftest.cases.dtensor_bodies import play, said
+from suites.selftest.faults import threaded_collectives
 from suites.selftest.ranks.threads.running import ARRIVAL_S, run_to_end
 
 
-def on_group(world_size: int, test: Callable[[int], object]) -> list[RankOutcome]:
+def on_group(
+    world_size: int,
+    test: Callable[[int], object],
+    backend: str = torch_groups.BACKEND,
+    *,
+    turns: bool = True,
+) -> list[RankOutcome]:
     """Runs ``test(rank)`` in that many threads with a default group, and returns the outcomes by rank."""
     store = torch_groups.new_store()
 
     def body(rank: int, channel: DirectChannel) -> None:
-        torch_groups.init_group(rank, world_size, store)
+        dist.init_process_group(backend, rank=rank, world_size=world_size, store=store)
         test(rank)
         channel.record(RankResult(Status.PASSED))
 
-    return run_to_end(RankThreads(world_size, body, timeout_s=ARRIVAL_S))
+    return run_to_end(RankThreads(world_size, body, timeout_s=ARRIVAL_S, turns=turns))
 
 
 class ThreadedGroupTest(unittest.TestCase):
@@ -74,6 +85,69 @@ class ThreadedGroupTest(unittest.TestCase):
         with mock.patch.object(dist.distributed_c10d, "_new_process_group_helper", note):
             run_to_end(RankThreads(1, body, timeout_s=ARRIVAL_S))
         self.assertEqual(asked, [timedelta(seconds=10), timedelta(seconds=ARRIVAL_S)])
+
+
+class StartedInCppTest(unittest.TestCase):
+    """What is recorded of calls that start in C++, and of placements."""
+
+    def calls_of(self, test: Callable[[int], object], backend: str, *, turns: bool = True) -> list[Call]:
+        """What rank 0 of two that pass has recorded."""
+        outcomes = on_group(2, test, backend, turns=turns)
+        for outcome in outcomes:
+            self.assertEqual(outcome.status, Status.PASSED, outcome.error)
+        return [call for call in outcomes[0].calls if call.kind is Kind.COLLECTIVE]
+
+    def test_functional(self) -> None:
+        """A functional collective is one call, which has ended where its result was waited for."""
+
+        def test(rank: int) -> None:
+            found = functional.all_reduce(torch.ones(3), "sum", dist.group.WORLD) + 0
+            assert found.tolist() == [2.0] * 3, found
+
+        for backend in ("gloo", torch_groups.BACKEND):
+            with self.subTest(backend):
+                (call,) = self.calls_of(test, backend)
+                self.assertEqual(str(call.signature.operation), "all_reduce")
+                self.assertEqual(call.signature.tensors, "(3,) float32")
+                self.assertIsNotNone(call.ended_s)
+
+    def test_reducer(self) -> None:
+        """The all-reduce of DDP's gradients is one call; no operator keeps a kernel behind the test."""
+
+        def test(rank: int) -> None:
+            model = DistributedDataParallel(nn.Linear(4, 4))
+            model(torch.ones(2, 4)).sum().backward()
+            dist.all_reduce(torch.ones(7))
+
+        calls = self.calls_of(test, "gloo", turns=False)  # nobody takes the turn from who waits in backward
+        reduced = [c.signature.tensors for c in calls if str(c.signature.operation) == "all_reduce"]
+        self.assertEqual(reduced, ["(20,) float32", "(7,) float32"])
+        has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+        self.assertFalse(has_kernel("c10d::allreduce_", "BackendSelect"))
+        found = taps.prepare()
+        assert found is not None
+        self.assertEqual((found.nests, found.of_threads), (False, None))
+
+    def test_turns(self) -> None:
+        """A rank that compares its parameters with its peers', in C++, lets these come there."""
+
+        def test(rank: int) -> None:
+            DistributedDataParallel(nn.Linear(4, 4))
+
+        self.calls_of(test, "gloo")
+
+    def test_faults(self) -> None:
+        """What ranks do differently there is told as on processes."""
+        table = {
+            "test_functional_operations": r"^cause: rank 0 reduces with SUM, rank 1 with MAX, in all_red",
+            "test_functional_left_out": r"^cause: rank 1 left the test; rank 0 waits in all_reduce #1",
+            "test_backward_left_out": r"^cause: rank 1 left the test after .*; rank 0 waits in all_reduce #",
+            "test_placements": r"^cause: rank [01] redistributes",
+        }
+        for method, text in table.items():
+            with self.subTest(method):
+                result, _ = play(threaded_collectives.FaultsOnGloo, method)
+                self.assertRegex(said(result), f"(?m){text}")
 
 
 class InstalledTest(unittest.TestCase):
