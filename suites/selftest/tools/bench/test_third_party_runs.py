@@ -10,8 +10,10 @@ from pathlib import Path
 
 from suites.selftest.forked_case import ForkedCase
 from tools.bench import third_party_runs
+from tools.bench.junit_verdicts import FILE
 from tools.bench.third_party_list import ThirdPartyFile
 from tools.bench.third_party_runs import RUNNER, UPSTREAM
+from tools.bench.upstream_file import SKIPPED
 
 
 class EnvironTest(unittest.TestCase):
@@ -61,6 +63,21 @@ class RunTest(ForkedCase):
         played = third_party_runs.play(RUNNER, file, 60.0)
         self.assertEqual(played.verdicts, {})
         self.assertRegex(played.problem, r"exit code 2 and no junit.xml: .*test_missing")
+
+    def test_no_tests(self) -> None:
+        """A file without a test has no verdict and no problem; one that is skipped whole has a verdict."""
+        skip = "import pytest\npytest.skip('no tests here', allow_module_level=True)\n"
+        table = {
+            "test_empty": ("import unittest\n", {}),
+            "test_skipped": (skip, {FILE: SKIPPED}),
+        }
+        for name, (source, verdicts) in table.items():
+            (self.root / f"{name}.py").write_text(source)
+            file = ThirdPartyFile(self.root, f"{name}.py", (self.root,))
+            for way in (UPSTREAM, RUNNER):
+                with self.subTest(f"{name} by {way}"):
+                    played = third_party_runs.play(way, file, 60.0)
+                    self.assertEqual((played.verdicts, played.problem), (verdicts, ""))
 
     def test_import_alone(self) -> None:
         """A file of a package is imported under its whole name, without garbage collections.
