@@ -15,6 +15,7 @@ with all its assertions, seeds and skips; this harness starts, supervises and ju
     before_import  has the server of their ranks forked before such a module is imported
     at_import   installs it when upstream's module is imported
     own_run_test  what becomes of a test whose class overrides upstream's run_test
+    exit_at_import  which module that exits with 0 when it is imported is skipped
 
 What differs from upstream, on purpose:
 
@@ -28,6 +29,8 @@ What differs from upstream, on purpose:
 * A case whose ``setUp`` starts no ranks gets them when its method runs; upstream runs nothing and passes.
 * A test whose ``world_size`` is 0 (a number of GPUs where there are none) is skipped; upstream runs nothing
   of it and passes.
+* A file that calls ``sys.exit(0)`` while it is imported, as upstream's do where a backend is not built in,
+  is skipped, with the line as its reason. As a script it succeeds; pytest alone ends by an internal error.
 * A method that is an ``async def``, or has a ``yield``, is refused before its ranks start; upstream's
   ranks run nothing of it, and pass.
 * Ranks do not set ``TORCH_SHOW_CPP_STACKTRACES``, which makes every C++ error's message pages long and takes

@@ -24,8 +24,8 @@ from harness.pytest_plugin import options, xdist
 from harness.settings import EnvVar, target_given
 from harness.system.garbage import PAUSE
 
-# pytest loads this module too.
-pytest_plugins = ("harness.pytest_plugin.functions",)
+# pytest loads these modules too.
+pytest_plugins = ("harness.pytest_plugin.functions", "harness.pytest_plugin.exits")
 
 # With an item: whether the report of a failed sub-test has shown its ranks.
 _SHOWN = pytest.StashKey[bool]()

@@ -15,6 +15,7 @@ from types import ModuleType
 
 from harness import pytest_outcomes
 from harness.conformance_features import feature_of
+from harness.dropin import exit_at_import
 from harness.requirements import requirements_of
 from harness.requirements.merged import Requirements
 from harness.runner import pytest_use
@@ -35,7 +36,7 @@ class Listing:
     """A module's tests: units, test objects by id, and the ids that several different tests share.
 
     ``files`` are the sources that the list depends on. Where the import failed, ``error`` is its traceback;
-    where the module raised SkipTest, ``skipped`` is the reason; where pytest would have to run it and cannot,
+    where the module skips itself, ``skipped`` is the reason; where pytest would have to run it and cannot,
     ``refusal`` says why.
     """
 
@@ -90,6 +91,8 @@ def list_module(name: str, leave: Callable[[str], bool] = _never) -> Listing:
     except BaseException as error:  # noqa: BLE001 - a module may raise anything, SystemExit too; it is reported
         if pytest_outcomes.skips_module(error):
             return Listing(skipped=str(error) or "no reason given")
+        if why := exit_at_import.reason(error):
+            return Listing(skipped=why)
         return Listing(error=import_error_text(error))
     listing = Listing()
     for test in tests:

@@ -26,8 +26,8 @@ _REPLACED = (
     *("xdist", "xdist.looponfail", "torch_harness", "harness.pytest_plugin.plugin"),
     "harness.pytest_plugin.xdist",
 )
-# The plugin that runs test functions on ranks, which is needed here too.
-_FUNCTIONS = "harness.pytest_plugin.functions"
+# The plugins that run test functions on ranks, and skip files that exit, which are needed here too.
+_NEEDED = ("harness.pytest_plugin.functions", "harness.pytest_plugin.exits")
 # The attribute of an item that is such a function: the case that runs it.
 _CASE = "harness_case"
 # The conftest modules that pytest has imported in this process or in the zygote, by path. Another import
@@ -89,8 +89,7 @@ def run_session(file: str, plugin: QuietPlugin, *arguments: str) -> None:
         f"--basetemp={os.path.join(private.path, 'pytest')}",
         "-o",
         f"cache_dir={os.path.join(private.path, 'pytest-cache')}",
-        "-p",
-        _FUNCTIONS,
+        *(word for name in _NEEDED for word in ("-p", name)),
         *arguments,
         file,
     ]

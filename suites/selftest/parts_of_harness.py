@@ -148,6 +148,7 @@ TABLE = (
         (
             *(*LOW, "report", "requirements", "system", "ranks.deadlines", "targets", "conformance", "hosts"),
             *("configuration", "look", "communication.warm_up", "impact", "ranks.processes.late_imports"),
+            "dropin.exit_at_import",
         ),
     ),
     # Hooks of pytest: what a test is comes from the cases, what it takes and which shard it is in from the
@@ -167,6 +168,7 @@ TABLE = (
             ),
             *("system.fork_safety", "system.processors", "system.garbage", "system.runner_settings"),
             "targets",
+            "dropin.exit_at_import",
             "configuration",
         ),
     ),

@@ -10,6 +10,7 @@ import types
 import unittest
 from pathlib import Path
 from typing import ClassVar
+from unittest import mock
 
 from harness import (
     MultiProcContinuousTest,
@@ -19,6 +20,7 @@ from harness import (
 from harness.requirements.merged import Requirements
 from harness.runner import listing
 from harness.runner.time_limits import TimeLimits
+from harness.settings import EnvVar
 from suites.selftest.runner import runs
 
 
@@ -81,6 +83,19 @@ class ModuleTest(unittest.TestCase):
             with self.subTest(raised):
                 found = self.listed(f"made_to_skip_{number}", f"raise unittest.SkipTest{raised}")
                 self.assertEqual((found.skipped, found.error, found.units), (reason, "", []))
+
+    def test_module_that_exits_under_the_drop_in(self) -> None:
+        """One that ends by sys.exit(0) is skipped, by pytest too; other exits are errors."""
+        needs_pytest = "import pytest\n@pytest.mark.skip\ndef test(): pass\nsys.exit({code})"
+        with mock.patch.dict(os.environ, {EnvVar.DROP_IN: "1"}):
+            for number, body in enumerate(("sys.exit({code})", needs_pytest)):
+                with self.subTest(body):
+                    found = self.listed(f"made_to_exit_{number}", body.format(code=0))
+                    self.assertIn(f"sys.exit(0) in made_to_exit_{number}.py:", found.skipped or "")
+                    self.assertEqual((found.error, found.refusal, found.units), ("", "", []))
+                    found = self.listed(f"made_to_fail_{number}", body.format(code=1))
+                    self.assertIsNone(found.skipped)
+                    self.assertIn("SystemExit", found.error + found.refusal)
 
     def test_duplicates(self) -> None:
         """An id is a duplicate if different tests share it, and is listed once in any case."""
