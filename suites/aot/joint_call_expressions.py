@@ -79,6 +79,9 @@ CUT = (
             (_REDUCED, "unsafe_allow_optimization_of_collectives=True"),
         )
     ),
+    "cut('default', joint('a sin primals_1; b mul.Tensor a a; g mul.Tensor tangents_1 a', 'b', 'g',"
+    " primals_2='nothing'))",
+    "cut('default', joint('a sin primals_1; b cos a; g exp a', 'b', 'g', inputs='primals_1', a='again'))",
     *(
         f"cut('weighed', joint({calls}{known}){more})"
         for calls, known, more in (
