@@ -605,4 +605,16 @@ EQUIVALENT: dict[str, str] = {
     "range(num_indices) => reversed(list(range(num_indices)))": ("the number of the turn is not used"),
     "torch/distributed/fsdp/_shard_utils.py _create_chunk_sharded_tensor: tensor.size() => "
     "reversed(list(tensor.size()))": ("a zero is made for each size, whichever it is"),
+    "torch/distributed/fsdp/_init_utils.py _init_inter_node_process_group: range(num_nodes) => "
+    "reversed(list(range(num_nodes)))": ("new_group sorts the ranks that it is given"),
+    "torch/distributed/tensor/_ops/_tensor_ops.py gen_unbind_strategy: range(input_shape[unbind_dim])"
+    " => reversed(list(range(input_shape[unbind_dim])))": (
+        "as many results are counted, each of which is described alike"
+    ),
+    "torch/distributed/fsdp/_flat_param.py FlatParamHandle._reset_flat_param_grad_info_if_needed: "
+    "flat_param._params => reversed(list(flat_param._params))": (
+        "it is asked whether all gradients are none and whether any is needed, in whatever order"
+    ),
+    "torch/distributed/fsdp/_flat_param.py FlatParamHandle._init_flat_param_and_metadata: self.rank "
+    "== 0 => self.rank != 0": ("it decides which rank tells a log of padding"),
 }
