@@ -617,4 +617,56 @@ EQUIVALENT: dict[str, str] = {
     ),
     "torch/distributed/fsdp/_flat_param.py FlatParamHandle._init_flat_param_and_metadata: self.rank "
     "== 0 => self.rank != 0": ("it decides which rank tells a log of padding"),
+    "torch/_functorch/_aot_autograd/subclass_utils.py "
+    "compute_inner_mutated_inp_indices_from_subclass_meta: inner_metadata is not None => True": (
+        "the only caller gives it"
+    ),
+    "torch/_functorch/_aot_autograd/streams.py sync_deallocations: users => reversed(list(users))": (
+        "nodes of a graph are ordered, and the last of them is taken"
+    ),
+    "torch/_functorch/_aot_autograd/runtime_wrappers.py merge_view_inputs: x == -1 => False": (
+        "each argument is a base, an alias of one or another argument, and has a place as that"
+    ),
+    "torch/_functorch/_aot_autograd/schemas.py "
+    "ViewAndMutationMeta.tensors_saved_for_backwards_no_vc_check_slice: slice(0, 0) => slice(0)": (
+        "slice(0) is empty, too"
+    ),
+    "torch/_functorch/partitioners.py _has_tag_is_backward: node.meta.get('partitioner_tag', None) =>"
+    " node.meta.get('partitioner_tag')": ("a dictionary gives None for what it lacks without being told to"),
+    "torch/_functorch/_aot_autograd/streams.py populate_fw_metadata_with_stream_indices: break => pass": (
+        "a graph has one output"
+    ),
+    "torch/_functorch/_aot_autograd/autograd_cache.py _get_custom_estimator_solver_uuids: "
+    "callable(solver) and (not isinstance(solver, str)) => callable(solver)": ("no string can be called"),
+    "torch/_functorch/partitioners.py solve_min_cut.ban_recomputation_if_allowed: False => True": (
+        "no caller asks for what the function returns"
+    ),
+    "torch/_functorch/partitioners.py choose_saved_values_set.get_saved_values_knapsack: not "
+    "dont_ban.issubset(all_recomputable_banned_nodes) => False": (
+        "the set that is compared is filled from the other one"
+    ),
+    "torch/_functorch/aot_autograd.py create_aot_state: x.output_type in (OutputType.alias_of_input, "
+    "OutputType.is_input) and x.base_idx is not None and fw_metada ... => x.output_type in "
+    "(OutputType.alias_of_input, OutputType.is_input) and fw_metadata.input_info[x.base_idx].r ...": (
+        "an output that is an input or an alias of one always has the index of that input"
+    ),
+    "torch/_functorch/_aot_autograd/graph_capture_wrappers.py "
+    "create_functionalized_fn._functionalized_f_helper._post_forward: -1 => 1": (
+        "what is noted of an input that is not mutated in the graph is not asked for"
+    ),
+    "torch/_functorch/_aot_autograd/aot_autograd_result.py "
+    "GenericAOTAutogradResult._apply_runtime_wrappers: "
+    "CompileEventLogger.try_add_pt2_compile('backend_compile', "
+    "requires_subclass_dispatch=req_subclass_dispatch) => pass": ("it decides what a log is told"),
+    "torch/_functorch/_aot_autograd/aot_autograd_result.py "
+    "GenericAOTAutogradResult._load_and_post_compile: "
+    "CompileEventLogger.try_add_pt2_compile('backend_compile', dispatch_mode='inference') => pass": (
+        "it decides what a log is told"
+    ),
+    "torch/_dynamo/backends/distributed.py DDPOptimizer.compile_fn: '.' not in name and len(name) => "
+    "'.' not in name": ("it decides what a structured log is told"),
+    "torch/_functorch/_aot_autograd/graph_compile.py _compute_indices_of_inps_to_detach: "
+    "enumerate(bw_outs_no_rng_no_tokens) => reversed(list(enumerate(bw_outs_no_rng_no_tokens)))": (
+        "each input of those that are found is detached, in whatever order"
+    ),
 }

@@ -140,7 +140,7 @@ def cut(how: str, found: fx.GraphModule, outs: int = 1, static: Any = None, **se
         graphs = partition(found, [], num_fwd_outputs=outs, static_lifetime_input_indices=static)
     far = [f"{node}:{node.dist_from_bw}" for node in found.graph.nodes if hasattr(node, "dist_from_bw")]
     return "\n".join(
-        (*map(shown, graphs), *(lines if how == "weighedweighed" else ()), *([" ".join(far)] if far else []))
+        (*map(shown, graphs), *(lines if how == "weighed" else ()), *([" ".join(far)] if far else []))
     )
 
 

@@ -230,4 +230,11 @@ PASSES = (
     "utils.partial_flatten_asdict([3, ('a', {'b': input_info(is_leaf=True)})])",
     "[torch._dynamo.backends.distributed.DDPOptimizer._ignore_parameter(None, each) for each in (thing(),"
     " thing(_ddp_ignored=True), thing(_ddp_ignored=False))]",
+    "[synchronized(('is_forward', None), ('is_backward', 3), ('is_backward', 4),"
+    " ('must_be_in_backward', 3))]",
+    "[runtime_wrappers._is_fsdp_all_gather_copy_in(type(name, (), {'namespace': of})) for of in"
+    " ('fsdp', 'c10d') for name in ('all_gather_copy_in.default', 'split.default')]",
+    "[graph_compile.is_opaque_node(of) for of in (3, fx.Graph().placeholder('x'))]",
+    "[sorted(each.meta) for made in [joint('a sin primals_1', 'a')] if torch._functorch._aot_autograd."
+    "aot_autograd_result.serialize_graph_module(made) for each in made.graph.nodes]",
 )

@@ -107,6 +107,7 @@ CUT = (
             (_AGAIN, ", a='half'", ""),
             (_AGAIN, ", a={'memory_budget': 0.0}", ""),
             (_AGAIN, ", g='half'", ""),
+            (_AGAIN, ", a={'memory_budget': 0.0}, d={'memory_budget': 1.0}", ""),
             *(
                 (_AGAIN, f", {known}", "")
                 for known in (

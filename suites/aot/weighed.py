@@ -27,8 +27,8 @@ def weighed(lines: list[str]) -> Iterator[None]:
 
     def classifying(joint: Any, *arguments: Any) -> Any:
         info = classify(joint, *arguments)
-        lines.extend(f"{kind}: {' '.join(map(str, getattr(info, kind)))}" for kind in KINDS)
-        lines.append(f"static: {' '.join(map(str, info.static_lifetime_input_nodes))}")
+        lines.extend(f"{kind}: {' '.join(map(str, getattr(info, kind)))}".rstrip() for kind in KINDS)
+        lines.append(f"static: {' '.join(map(str, info.static_lifetime_input_nodes))}".rstrip())
         order = (f"{node} {info.get_fw_order(node)}" for node in info.required_fw_nodes)
         lines.append(f"order: {', '.join(order)}")
         tagged = (
