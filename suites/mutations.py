@@ -669,4 +669,22 @@ EQUIVALENT: dict[str, str] = {
     "enumerate(bw_outs_no_rng_no_tokens) => reversed(list(enumerate(bw_outs_no_rng_no_tokens)))": (
         "each input of those that are found is detached, in whatever order"
     ),
+    "torch/distributed/fsdp/_shard_utils.py _create_chunk_sharded_tensor: zip(chunk_offsets, "
+    "chunk_sizes, placements) => reversed(list(zip(chunk_offsets, chunk_sizes, placements)))": (
+        "the sharded tensor puts its shards into the order of their offsets"
+    ),
+    "torch/distributed/fsdp/fully_sharded_data_parallel.py FullyShardedDataParallel.__getitem__: "
+    "hasattr(self, FSDP_WRAPPED_MODULE) => True": ("every instance has a module that it wraps"),
+    "torch/distributed/tensor/_ops/_math_ops.py std_var_reduction_strategy: "
+    "op_schema.kwargs_schema.get('keepdim', False) => op_schema.kwargs_schema.get('keepdim')": (
+        "none is taken for no by all that read it"
+    ),
+    "torch/distributed/fsdp/_init_utils.py _init_param_handle_from_module: state._ignored_modules => "
+    "reversed(list(state._ignored_modules))": ("a set of buffers is made of them"),
+    "torch/distributed/fsdp/_fully_shard/_fsdp_param.py FSDPParam._init_sharding_spec_spmd: "
+    "range(dp_idx + 1, spmd_mesh.ndim) => reversed(list(range(dp_idx + 1, spmd_mesh.ndim)))": (
+        "sizes are multiplied, in whatever order"
+    ),
+    "torch/distributed/tensor/_ops/utils.py expand_to_full_mesh_op_strategy: partial_kinds => "
+    "reversed(list(partial_kinds))": ("sets are made of them"),
 }
