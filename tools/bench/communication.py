@@ -10,9 +10,10 @@ adds, and the median of new processes. All three ways have their turns in the sa
 the same differ by microseconds in where their memory is. Compare differences, not the numbers of two runs.
 
 A run of tests is in seconds of all processes of ``run_tests.py --jobs 1``, by the recorder that counts and by
-the checker. Each round runs both, and compares them; what counts is the median of the rounds. The table says
-how far chance may have moved it (in 19 of 20 measurements no further), and after how many rounds that is a
-percent: then 2 % more is told from nothing. Tests are to take some seconds a run.
+the checker. Each round runs both, prints what they took, and compares them; what counts is the median of the
+rounds. The table says how far chance may have moved it (in 19 of 20 measurements no further), and after how
+many rounds that is a percent: then 2 % more is told from nothing. Tests are to take some seconds a run. Where
+one fails the measurement ends, with what the run printed last.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ OPERATIONS = (
     *("reduce_scatter_tensor", "all_to_all_single", "broadcast", "barrier"),
 )
 ROUNDS, ROUNDS_OF_TESTS, CALLS = 7, 15, 200
+# Of what tests print that fail, so many lines are shown: what failed stands at the end.
+LINES_OF_A_FAILURE = 40
 # How often each recorder has its turn, for each operation, in a process.
 TURNS = 20
 
@@ -126,6 +129,8 @@ def tests_measured(names: Sequence[str], rounds: int) -> list[tuple[Spent, Spent
         order = (COUNTING, CHECKER)[:: 1 if turn % 2 else -1]
         spent = {recorder: _run(names, recorder) for recorder in order}
         found.append((spent[COUNTING], spent[CHECKER]))
+        told = (f"{recorder} {spent[recorder].processor:.2f} s" for recorder in (COUNTING, CHECKER))
+        print(f"round {turn + 1}: {', '.join(told)} of processor time", file=sys.stderr, flush=True)
     return found
 
 
@@ -135,12 +140,16 @@ def _run(names: Sequence[str], recorder: str) -> Spent:
         state = ("--report-dir", f"{directory}/report", "--jobs", "1", "--no-config", "-q")
         command = [sys.executable, str(ROOT / "run_tests.py"), *names, *state]
         began = time.monotonic()
-        process = subprocess.Popen(command, env=environ, cwd=ROOT, stdout=subprocess.DEVNULL)
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        clock = time.monotonic() - began
+        with Path(directory, "printed").open("w+") as printed:
+            process = subprocess.Popen(command, env=environ, cwd=ROOT, stdout=printed, stderr=printed)
+            _, status, used = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            clock = time.monotonic() - began
+            printed.seek(0)
+            end = "".join(printed.readlines()[-LINES_OF_A_FAILURE:])
     if process.returncode:
-        raise SystemExit(f"the tests ended with exit code {process.returncode}: no price of tests that fail")
+        why = f"the tests ended with exit code {process.returncode} by the recorder {recorder!r}"
+        raise SystemExit(f"{end}{why}: no price of tests that fail")
     return Spent(used.ru_utime + used.ru_stime, clock)
 
 

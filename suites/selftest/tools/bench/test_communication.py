@@ -53,12 +53,25 @@ class CommunicationBench(ForkedCase):
     def test_tests(self) -> None:
         """Each round runs the tests with both recorders, every other one in the other order."""
         runs = [Spent(number, number) for number in range(4)]
-        with mock.patch.object(communication, "_run", side_effect=runs) as run:
+        with (
+            mock.patch.object(communication, "_run", side_effect=runs) as run,
+            redirect_stderr(io.StringIO()) as said,
+        ):
             found = communication.tests_measured(["c10d"], rounds=2)
         self.assertEqual(
             [call.args[1] for call in run.call_args_list], [CHECKER, COUNTING, COUNTING, CHECKER]
         )
         self.assertEqual(found, [(runs[1], runs[0]), (runs[2], runs[3])])
+        rounds = [
+            "round 1: counting 1.00 s, checker 0.00 s of processor time",
+            "round 2: counting 2.00 s, checker 3.00 s of processor time",
+        ]
+        self.assertEqual(said.getvalue().splitlines(), rounds)
+
+    def test_tests_that_fail(self) -> None:
+        """What they printed last is told, since the run itself is gone."""
+        with self.assertRaisesRegex(SystemExit, "(?s)nothing_like_it.*exit code 2 by the recorder 'checker'"):
+            communication._run(["c10d.nothing_like_it"], CHECKER)
 
     def test_measured(self) -> None:
         """Every operation has a number of each kind of process in each round, the least of its turns."""
