@@ -687,4 +687,26 @@ EQUIVALENT: dict[str, str] = {
     ),
     "torch/distributed/tensor/_ops/utils.py expand_to_full_mesh_op_strategy: partial_kinds => "
     "reversed(list(partial_kinds))": ("sets are made of them"),
+    "torch/distributed/fsdp/_common_utils.py _override_module_mixed_precision: "
+    "mod.register_forward_hook(forward_post_hook, prepend=False) => "
+    "mod.register_forward_hook(forward_post_hook)": ("False is what that is without it, too"),
+    "torch/distributed/fsdp/_optim_utils.py _unflatten_optim_state: unflat_param_state => "
+    "reversed(list(unflat_param_state))": ("each state is moved by itself, in whatever order"),
+    "torch/distributed/tensor/_ops/single_dim_strategy.py _get_unique_placements._update_placements: "
+    "obj => reversed(list(obj))": ("what is found is put into a set"),
+    "torch/distributed/tensor/_ops/autogen.py _find_out_variant_overloads: "
+    "candidate._schema.is_mutable => candidate._schema.arguments": (
+        "one that changes nothing has no argument that is an output, and is left out below"
+    ),
+    "torch/distributed/tensor/_ops/_math_ops.py interp_upsample_1out_1in_strategy: Partial('sum') => "
+    "Partial()": ("a partial is a sum without it, too"),
+    "torch/distributed/tensor/_ops/_view_ops.py expand: not isinstance(p, InputDim) => False": (
+        "padding gives dimensions of the input and single ones alone"
+    ),
+    "torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py _get_param_all_gather_inputs: "
+    "zip(foreach_copy_indices, splits) => reversed(list(zip(foreach_copy_indices, splits)))": (
+        "each part is put into its own place, in whatever order"
+    ),
+    "torch/distributed/fsdp/_flat_param.py FlatParamHandle.shard: flat_param._typed_storage()._size()"
+    " > 0 => flat_param._typed_storage()._size() >= 0": ("an empty storage stays empty"),
 }

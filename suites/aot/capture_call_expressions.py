@@ -237,4 +237,10 @@ PASSES = (
     "[graph_compile.is_opaque_node(of) for of in (3, fx.Graph().placeholder('x'))]",
     "[sorted(each.meta) for made in [joint('a sin primals_1', 'a')] if torch._functorch._aot_autograd."
     "aot_autograd_result.serialize_graph_module(made) for each in made.graph.nodes]",
+    "[str(graph_compile._log_inference_graph(graph(lambda g: unary(g, aten.sin.default)), aot_config("
+    "enable_log=False, cache_info=of))).count('aten.sin.default') for of in (None, 'of a cache')]",
+    "[m.num_opaque_objects_saved_for_bw for m in [metadata()] for _ in [configured({}, lambda:"
+    " graph_compile._categorize_saved_tensors_for_backward(graph(lambda g: unary(g, aten.sin.default),"
+    " x={'val': torch.classes.profiling._ScriptProfile()}, sin_default={'val': fake(2)}), None, m,"
+    " metadata(), 0), donated_buffer=False)]]",
 )

@@ -117,6 +117,7 @@ PARTITIONED = (
             ("{}", "{**MUST, 'ac_graph_id': 1}", "{**MUST, 'ac_graph_id': 2}"),
             ("{}", "{**MUST, 'ac_graph_id': 2}", "{**MUST, 'ac_graph_id': 2}"),
             ("{}", "{**MUST, 'ac_graph_id': 1}", "{**MUST}"),
+            ("{}", "MUST", "{**MUST, 'ac_graph_id': 1}"),
             ("{'ac_graph_id': 1}", "{**MUST, 'has_backward_hook': True}", "{}"),
             ("{}", "{**MUST, 'has_backward_hook': True}", "MUST"),
         )
