@@ -11,8 +11,16 @@ import torch
 from functorch.compile import make_boxed_func
 from torch import Tensor, fx, nn
 from torch._dynamo.source import LocalSource
-from torch._functorch import aot_autograd
-from torch._functorch._aot_autograd import functional_utils, graph_capture, graph_compile, streams, utils
+from torch._functorch import aot_autograd, partitioners
+from torch._functorch import config as functorch_config
+from torch._functorch._aot_autograd import (
+    autograd_cache,
+    functional_utils,
+    graph_capture,
+    graph_compile,
+    streams,
+    utils,
+)
 from torch._functorch._aot_autograd.runtime_wrappers import SerializableCompiledFunction
 from torch._inductor import config
 
@@ -148,7 +156,65 @@ def sources_of_inputs(parameters: str, *of_inputs: str | None) -> list[str]:
     return [*named, f"static {found.static_input_indices}"]
 
 
-NAMES = {
-    each.__name__: each
-    for each in (synchronized, without_tokens, compiled_module, undescribed, sources_of_inputs, Checking)
-} | {each.__name__: each for each in (functional_without_fsdp, restrided, results_of_forward)}
+def accumulated_on(*nodes: tuple[bool, int | None]) -> list[int | None]:
+    """The streams of a chain's nodes once those that sum gradients have theirs."""
+    made = fx.Graph()
+    node = made.placeholder("x")
+    for sums, stream in nodes:
+        node = made.call_function(aten.sin.default, (node,))
+        node.meta |= {"is_gradient_acc": sums} | ({} if stream is None else {"custom": {"stream": stream}})
+    made.output((node,))
+    streams.assign_backward_streams(fx.GraphModule(nn.Module(), made))
+    return [streams.get_stream(each) for each in made.find_nodes(op="call_function", target=node.target)]
+
+
+def waiting_for_event() -> list[str]:
+    """A graph of two streams, one of which waits for an event of the other, with what the waits depend on."""
+    made = fx.Graph()
+    one = made.call_function(aten.sin.default, (made.placeholder("x"),))
+    made.call_function(torch.ops.streams.record_event.default, (7, 3))
+    made.call_function(torch.ops.streams.wait_event.default, (7, 4))
+    other = made.call_function(aten.cos.default, (one,))
+    made.output((other,))
+    for node, stream in ((one, 3), (other, 4)):
+        node.meta |= {"val": ramp(2), "custom": {"stream": stream}}
+    streams.wrap_all_sync_nodes_with_control_deps(fx.GraphModule(nn.Module(), made))
+    return [f"{node.name} {node.args}" for node in made.nodes]
+
+
+def states_of_subgraphs(backward: bool) -> list[str]:
+    """The nodes of a graph that calls two subgraphs, once it has the generators' states that they ask for."""
+    root, made = nn.Module(), fx.Graph()
+    node = made.placeholder("x")
+    for name in ("one", "other"):
+        inner = fx.Graph()
+        for of in ("x", "fwd_rng_state_0", "bwd_rng_state_0"):
+            inner.placeholder(of).meta["val"] = f"{of} of {name}"
+        inner.output(())
+        setattr(root, name, fx.GraphModule(nn.Module(), inner))
+        node = made.call_function(torch.ops.higher_order.invoke_subgraph, (made.get_attr(name), name, node))
+    made.output((node,))
+    found = partitioners.thread_graphsafe_rng_from_hops(fx.GraphModule(root, made), backward)
+    return [f"{node.name} {node.args} {node.meta.get('val')}" for node in found.graph.nodes]
+
+
+def without_key(strict_autograd_cache: bool, strict_precompile: bool) -> Any:
+    """What the cache gives for a graph for which no key can be made, where that may be an error."""
+    with (
+        mock.patch.object(autograd_cache, "autograd_cache_key", side_effect=ValueError("no key")),
+        functorch_config.patch(strict_autograd_cache=strict_autograd_cache),
+        torch._dynamo.config.patch(strict_precompile=strict_precompile),
+    ):
+        return autograd_cache.AOTAutogradCache.try_load(
+            graph(unary), [ramp(2)], aot_config(), None, True, False
+        )[0]
+
+
+NAMES = (
+    {
+        each.__name__: each
+        for each in (synchronized, without_tokens, compiled_module, undescribed, sources_of_inputs, Checking)
+    }
+    | {each.__name__: each for each in (functional_without_fsdp, restrided, results_of_forward)}
+    | {each.__name__: each for each in (accumulated_on, waiting_for_event, states_of_subgraphs, without_key)}
+)

@@ -228,6 +228,20 @@ PASSES = (
     "(lambda info: [autograd_cache.AOTAutogradCache._lookup('a key', True, False, [], info, None), info])"
     "({})",
     "utils.partial_flatten_asdict([3, ('a', {'b': input_info(is_leaf=True)})])",
+    *(f"accumulated_on((False, 3), (True, None), {last})" for last in ("(False, 4)", "(True, None)")),
+    "waiting_for_event()",
+    *(f"states_of_subgraphs({backward})" for backward in (False, True)),
+    *(f"without_key({strict})" for strict in ("False, False", "True, False", "False, True")),
+    "[input_output_analysis.create_synthetic_base_metadata(metadata(keep_input_mutations=True, input_info=["
+    "input_info(mutates_metadata=True, mutates_storage_metadata=True, mutations_hidden_from_autograd=True,"
+    " keep_input_mutations=True)], output_info=[]), [0], [ramp(4)], [ramp(4)], [tangent(0)])[0].input_info[0]"
+    ".mutates_storage_metadata]",
+    *(
+        "cut('weighed', joint('a sin primals_1; b cos a; c mm b primals_2; d mul.Tensor a c; e sin d;"
+        " f cos e; g mul.Tensor tangents_1 d; h mul.Tensor g e', 'f', 'h'),"
+        f" ban_recompute_used_far_apart={banned})"
+        for banned in (True, False)
+    ),
     "[torch._dynamo.backends.distributed.DDPOptimizer._ignore_parameter(None, each) for each in (thing(),"
     " thing(_ddp_ignored=True), thing(_ddp_ignored=False))]",
     "[synchronized(('is_forward', None), ('is_backward', 3), ('is_backward', 4),"
