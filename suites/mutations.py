@@ -709,4 +709,10 @@ EQUIVALENT: dict[str, str] = {
     ),
     "torch/distributed/fsdp/_flat_param.py FlatParamHandle.shard: flat_param._typed_storage()._size()"
     " > 0 => flat_param._typed_storage()._size() >= 0": ("an empty storage stays empty"),
+    "torch/_functorch/aot_autograd.py aot_module_simplified: "
+    "set_feature_use('aot_autograd_remote_cache', remote) => pass": ("it decides what a log is told"),
+    "torch/_functorch/partitioners.py _extract_graph_with_inputs_outputs: x.target is "
+    "torch.ops.aten.copy_.default and _must_be_in_backward(x) and (len(x.args) >= 1) and isinstance "
+    "... => x.target is torch.ops.aten.copy_.default and _must_be_in_backward(x) and "
+    "isinstance(x.args[0], fx.Node) an ...": ("copy_ is always called with what it writes to"),
 }

@@ -47,14 +47,15 @@ def synchronized(*nodes: tuple[str, int | None], device: str = "meta") -> list[s
 
 
 def without_tokens() -> list[str]:
-    """The nodes of a graph that was given a token and now makes one, with what is known of each."""
+    """The nodes of a graph that was given a token and now makes one, and those of a part that has none."""
     made = fx.Graph()
     token, x = made.placeholder("token"), made.placeholder("x")
     effect = made.call_function(torch.ops.higher_order.with_effects, (token, aten.sin.default, x))
     made.output(tuple(made.call_function(operator.getitem, (effect, place)) for place in (0, 1)))
     whole = fx.GraphModule(nn.Module(), made)
+    whole.part = graph(lambda of: (unary(of, aten.sin.default),))
     utils.unlift_tokens(whole, metadata(tokens={"an effect": None}), aot_config())
-    return [f"{node.name} {sorted(node.meta)}" for node in whole.graph.nodes]
+    return [f"{node.name} {sorted(node.meta)}" for of in (whole, whole.part) for node in of.graph.nodes]
 
 
 def compiled_module(timing: str = "default", serializes: bool = False) -> list[Any]:

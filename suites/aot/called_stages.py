@@ -11,6 +11,7 @@ import torch
 from functorch.compile import aot_function
 from torch import Tensor, _guards, fx, nn
 from torch._dynamo import compiled_autograd
+from torch._dynamo import config as dynamo_config
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.backends.distributed import SubmodCompiler
 from torch._functorch import config, partitioners
@@ -25,6 +26,7 @@ from torch._functorch._aot_autograd import (
 from torch._functorch._aot_autograd.descriptors import PlainAOTInput
 from torch._functorch._aot_autograd.functional_utils import to_fun
 from torch._subclasses.functional_tensor import FunctionalTensorMode
+from torch.autograd.profiler import profile
 from torch.utils._python_dispatch import _detect_infra_mode
 
 from suites.aot.base import ramp
@@ -197,6 +199,42 @@ def reset_within(region: bool) -> None:
         compiled_autograd.reset()
 
 
+def anomalies_within() -> list[bool]:
+    """Whether autograd notes where it is used, before, while and after a module that is a graph runs."""
+    found: list[bool] = []
+
+    def note(x: Tensor) -> Tensor:
+        found.append(torch.is_anomaly_enabled())
+        return x
+
+    made = graph(lambda made: (unary(made, note),))
+    note(ramp(2))
+    with FAKE:
+        graph_capture_wrappers.create_functional_call(made, [], 0)(fake(2))
+    note(ramp(2))
+    return found
+
+
+def prologues(recorded: bool) -> int:
+    """How often a profile has the time before a compiled function runs, where it is to be recorded or not."""
+    function = aot_function(torch.sin, lambda made, given: made.forward)
+    function(ramp(2))
+    with dynamo_config.patch(record_runtime_overhead=recorded), profile() as found:
+        function(ramp(2))
+    return sum("Prologue" in event.name for event in found.function_events)
+
+
+def regions() -> str:
+    """The graphs of a function that calls one of its regions twice."""
+    torch.compiler.reset()
+    lines: list[str] = []
+    region = torch.compiler.nested_compile_region(lambda x: x.sin().cos())
+    compiler = aot_autograd(**noting_compilers(lines))
+    x = ramp(2).requires_grad_()
+    torch.compile(lambda x: region(x) + region(x * 2), backend=compiler, fullgraph=True)(x).sum().backward()
+    return "\n".join(lines)
+
+
 NAMES = {
     each.__name__: each
     for each in (capture_mode, copied_on, counters, decomposed, functionalized, piece, of_floats)
@@ -209,5 +247,8 @@ NAMES = {
         donated_later,
         effects_of_subgraph,
         inputs_of_joint,
+        anomalies_within,
+        prologues,
+        regions,
     )
 }

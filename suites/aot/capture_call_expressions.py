@@ -257,4 +257,23 @@ PASSES = (
     " graph_compile._categorize_saved_tensors_for_backward(graph(lambda g: unary(g, aten.sin.default),"
     " x={'val': torch.classes.profiling._ScriptProfile()}, sin_default={'val': fake(2)}), None, m,"
     " metadata(), 0), donated_buffer=False)]]",
+    "anomalies_within()",
+    "[prologues(True), prologues(False)]",
+    "regions()",
+    "[functional_utils.is_fun(type('Bare', (TwoTensor,), {'__tensor_flatten__': lambda self: ([], None)})("
+    "ramp(2), ramp(2)))]",
+    "[configured({}, lambda: runtime_wrappers.FunctionalizedRngRuntimeWrapper().pre_compile(None, [],"
+    " aot_config(), fw_metadata=metadata()), functionalize_rng_ops=of) for of in (False, True)]",
+    "[graph_compile.collect_bw_donated_buffer_idxs(*[joint('a sin primals_1', 'a', a='nothing')] * 2,"
+    " metadata(num_symints_saved_for_bw=0, num_opaque_objects_saved_for_bw=0,"
+    " num_tensors_saved_with_no_vc_check=0))]",
+    "(lambda stat, record: [-stat.miss + (record('key', hit, miss, False, False) or stat.miss) for hit, miss"
+    " in ((True, False), (False, True))])(autograd_cache.cache_stats._stats['LocalAOTAutogradCache'],"
+    " autograd_cache.AOTAutogradCache._record_result)",
+    *(
+        "[line[:40] for line in cut('weighed', joint('n0 sin primals_1; ' + '; '.join(f'n{at} sin n{at - 1}'"
+        " for at in range(1, 130)) + '; g mul.Tensor tangents_1 n1', 'n129', 'g'"
+        f"{known})).splitlines() if line.startswith('source')]"
+        for known in ("", ", n50='save'")
+    ),
 )
