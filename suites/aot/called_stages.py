@@ -23,14 +23,14 @@ from torch._functorch._aot_autograd import (
     streams,
     utils,
 )
-from torch._functorch._aot_autograd.descriptors import PlainAOTInput
+from torch._functorch._aot_autograd.descriptors import PlainAOTInput, PlainAOTOutput
 from torch._functorch._aot_autograd.functional_utils import to_fun
 from torch._subclasses.functional_tensor import FunctionalTensorMode
 from torch.autograd.profiler import profile
 from torch.utils._python_dispatch import _detect_infra_mode
 
 from suites.aot.base import ramp
-from suites.aot.called import FAKE, aten, fake, graph, metadata, unary
+from suites.aot.called import FAKE, aten, fake, graph, input_info, metadata, unary
 from suites.aot.called_programs import noting_compilers, said, tracing
 from suites.aot.called_wrappers import aot_config
 from suites.aot.decisions import kind
@@ -64,6 +64,27 @@ def functionalized(outs: Sequence[Any], inputs: Sequence[Any], **fields: Any) ->
     with FunctionalTensorMode():
         values, _ = function(*args)
     return f"{said(values, inputs)} | {[each.tolist() for each in inputs]}"
+
+
+def changed_in_joint(change: Callable[[Tensor], object], **fields: Any) -> str:
+    """What a joint function gives that changes its input, by what is known of the input's changes."""
+
+    def joined(primals: Any, tangents: Any) -> Any:
+        change(primals[0])
+        return ([primals[0].sin()], []), ([PlainAOTOutput(0)], [])
+
+    given = [fake(2, 3)], [fake(2, 3)]
+    function, *_ = graph_capture_wrappers.create_functionalized_fn(
+        joined,
+        given,
+        ([PlainAOTInput(0)], [PlainAOTInput(1)]),
+        meta=metadata(input_info=[input_info(**fields)]),
+        aot_config=aot_config(),
+        trace_joint=True,
+    )
+    with FAKE, FunctionalTensorMode():
+        ((found,), _), _ = function(*given)
+    return kind(found)
 
 
 def counters(tensor: Tensor, write: Callable[[Tensor], object] = id) -> str:
@@ -250,5 +271,6 @@ NAMES = {
         anomalies_within,
         prologues,
         regions,
+        changed_in_joint,
     )
 }

@@ -229,6 +229,11 @@ PASSES = (
     "({})",
     "utils.partial_flatten_asdict([3, ('a', {'b': input_info(is_leaf=True)})])",
     *(f"accumulated_on((False, 3), (True, None), {last})" for last in ("(False, 4)", "(True, None)")),
+    *(
+        f"changed_in_joint({change}{known})"
+        for change in ("id", "lambda x: x.t_()")
+        for known in ("", ", mutates_metadata=True")
+    ),
     "waiting_for_event()",
     *(f"states_of_subgraphs({backward})" for backward in (False, True)),
     *(f"without_key({strict})" for strict in ("False, False", "True, False", "False, True")),
