@@ -281,4 +281,7 @@ PASSES = (
         f"{known})).splitlines() if line.startswith('source')]"
         for known in ("", ", n50='save'")
     ),
+    "(lambda seen: [with_effects(lambda x, o: seen.append(o) or x.sin(), ramp(2), opaque()),"
+    " seen[0] is seen[1]])([])",
+    "set_and_written()",
 )
