@@ -8,7 +8,7 @@ from typing import Any
 from unittest import mock
 
 import torch
-from functorch.compile import make_boxed_func
+from functorch.compile import aot_function, make_boxed_func
 from torch import Tensor, fx, nn
 from torch._dynamo.source import LocalSource
 from torch._functorch import aot_autograd, partitioners
@@ -26,7 +26,7 @@ from torch._inductor import config
 
 from suites.aot.base import ramp
 from suites.aot.called import aten, fake, graph, metadata, unary
-from suites.aot.called_programs import checked_info
+from suites.aot.called_programs import checked_info, noting_compilers
 from suites.aot.called_wrappers import aot_config
 
 
@@ -211,11 +211,43 @@ def without_key(strict_autograd_cache: bool, strict_precompile: bool) -> Any:
         )[0]
 
 
+class _Scaled(torch.autograd.Function):
+    """A function whose backward writes to what its forward was given besides."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, scale: Tensor) -> Tensor:
+        ctx.scale = scale
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor, None]:
+        ctx.scale.mul_(3)
+        return slope * 2, None
+
+
+def set_and_written() -> str:
+    """The graphs of a function that gives an input the memory of another, to which its backward writes."""
+
+    def function(x: Tensor, scale: Tensor, other: Tensor) -> Any:
+        with torch.no_grad():
+            scale.set_(other)
+        return _Scaled.apply(x, scale)
+
+    lines: list[str] = []
+    x, scale, other = ramp(2).requires_grad_(), ramp(2), ramp(2) + 5
+    compiled = aot_function(function, keep_inference_input_mutations=True, **noting_compilers(lines))
+    compiled(x, scale, other).sum().backward()
+    return "\n".join((*lines, str(other.tolist())))
+
+
 NAMES = (
     {
         each.__name__: each
         for each in (synchronized, without_tokens, compiled_module, undescribed, sources_of_inputs, Checking)
     }
-    | {each.__name__: each for each in (functional_without_fsdp, restrided, results_of_forward)}
+    | {
+        each.__name__: each
+        for each in (functional_without_fsdp, restrided, results_of_forward, set_and_written)
+    }
     | {each.__name__: each for each in (accumulated_on, waiting_for_event, states_of_subgraphs, without_key)}
 )

@@ -245,35 +245,6 @@ def prologues(recorded: bool) -> int:
     return sum("Prologue" in event.name for event in found.function_events)
 
 
-class _Scaled(torch.autograd.Function):
-    """A function whose backward writes to what its forward was given besides."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, scale: Tensor) -> Tensor:
-        ctx.scale = scale
-        return x * 2
-
-    @staticmethod
-    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor, None]:
-        ctx.scale.mul_(3)
-        return slope * 2, None
-
-
-def set_and_written() -> str:
-    """The graphs of a function that gives an input the memory of another, to which its backward writes."""
-
-    def function(x: Tensor, scale: Tensor, other: Tensor) -> Any:
-        with torch.no_grad():
-            scale.set_(other)
-        return _Scaled.apply(x, scale)
-
-    lines: list[str] = []
-    x, scale, other = ramp(2).requires_grad_(), ramp(2), ramp(2) + 5
-    compiled = aot_function(function, keep_inference_input_mutations=True, **noting_compilers(lines))
-    compiled(x, scale, other).sum().backward()
-    return "\n".join((*lines, str(other.tolist())))
-
-
 def regions() -> str:
     """The graphs of a function that calls one of its regions twice."""
     torch.compiler.reset()
