@@ -224,7 +224,10 @@ BY_NAME = {
     ("ranks.processes.preload", "tensors"),  # where a test has imported torch, before ranks are forked
 }
 # torch keeps its threaded and fake process groups in torch.testing._internal; dropin is about that package.
-TORCH_INTERNALS = {"dropin", "ranks.threads.torch_groups", "ranks.local.rank", "cases.fake_groups"}
+TORCH_INTERNALS = {
+    *("dropin", "ranks.threads.threaded_group", "ranks.threads.torch_groups", "ranks.local.rank"),
+    "cases.fake_groups",
+}
 WITHOUT_TORCH = {
     "values",
     "report",

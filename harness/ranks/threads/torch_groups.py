@@ -1,8 +1,8 @@
 """Adapts torch's threaded groups to rank threads: what is recorded, which waits and sleeps pass the token on.
 
-torch provides the groups' collectives and one set of process groups per thread. This module adds that each
-rank's collectives are recorded and matched, that a rank which waits releases the run token, that any waiting
-rank can be woken, and that a rank whose test is over cannot use another test's groups. It imports
+torch provides the groups' collectives (``threaded_group.py``) and one set of process groups per thread. This
+module adds that what each rank calls is recorded, that a rank which waits releases the run token, that any
+waiting rank can be woken, and that a rank whose test is over cannot use another test's groups. It imports
 ``torch.testing._internal``, because torch keeps its threaded group there.
 """
 
@@ -24,19 +24,17 @@ from torch.distributed import distributed_c10d as c10d
 from torch.testing._internal.distributed import multi_threaded_pg as threaded
 
 from harness.communication import taps
-from harness.communication.arguments import METHODS, Arguments, of_method
+from harness.communication.arguments import METHODS
 from harness.communication.operator_taps import untap_operators
 from harness.communication.python_groups import overrides
 from harness.communication.tap_state import Taps
 from harness.compiler_state import uncompiled
 from harness.ranks.threads.rank import ThreadOwner, current
+from harness.ranks.threads.threaded_group import BACKEND, ThreadedGroup, arriving, make_group, register
 from harness.releases import torch_at_least
 from harness.system.patching import replaced
 
-BACKEND = "threaded"
 _set_thread_isolation_mode: Any = _distributed_c10d._set_thread_isolation_mode  # type: ignore[attr-defined]  # torch's stubs lack it
-# Methods of torch's group that are not collectives: they return a property or are called by collectives.
-_NO_COLLECTIVE = frozenset({"size", "rank", "getBackendName", "exception_handle", "reset"})
 
 
 class ThreadWorlds(threaded.ThreadLocalWorld):  # type: ignore[misc]  # torch is not followed
@@ -62,78 +60,6 @@ class ThreadWorlds(threaded.ThreadLocalWorld):  # type: ignore[misc]  # torch is
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._get_world(), name)
-
-
-def make_group(options: Any, _backend_options: Any) -> Any:
-    """The threaded backend's constructor for ``torch.distributed``; returns when all members called it."""
-    rank = current()
-    if rank is None:
-        raise RuntimeError('backend "threaded" connects the threads of a threaded test, and this is none')
-    group = ThreadedGroup(options.group_rank, options.group_size)
-    group.harness_rank, group.harness_name = rank, str(options.group_id)
-    members = tuple(options.global_ranks_in_group) or tuple(
-        range(options.group_size)
-    )  # none: the default group
-    rank.owner.join_group(rank, group.harness_name, members)
-    return group
-
-
-def _collective(original: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """Wraps a method of torch's group in the region that records its rank's collective."""
-
-    operation = METHODS.get(name, name)
-
-    @functools.wraps(original)
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        rank = self.harness_rank
-        arguments = of_method(operation, name, args, kwargs) if name in METHODS else Arguments()
-        with rank.owner.collective(rank, operation, self, arguments):
-            return original(self, *args, **kwargs)
-
-    return uncompiled(method)
-
-
-def _arriving(original: Callable[..., Any]) -> Any:
-    """Wraps the method that torch's collectives call once their arguments are valid and before they wait."""
-
-    def start(collective: Any, group: Any) -> Any:
-        if isinstance(group, ThreadedGroup):
-            group.harness_rank.owner.arrive()
-        return original(collective, group)
-
-    return staticmethod(start)
-
-
-def _reduce(self: Any, tensors: list[Any], opts: Any) -> Any:
-    """The ``reduce`` that torch's threaded group lacks: an all_reduce whose result only the root keeps."""
-    total = [t.detach().clone() for t in tensors]
-    all_reduce = dist.AllreduceOptions()
-    all_reduce.reduceOp = opts.reduceOp
-    work = threaded.ProcessLocalGroup.allreduce(self, total, all_reduce)
-    if self.rank() == opts.rootRank:
-        for mine, reduced in zip(tensors, total, strict=True):
-            mine.detach().copy_(reduced)
-    return work
-
-
-def _methods() -> dict[str, Callable[..., Any]]:
-    own = {
-        name: value
-        for name, value in vars(threaded.ProcessLocalGroup).items()
-        if callable(value) and not name.startswith("_") and name not in _NO_COLLECTIVE
-    }
-    own.setdefault("reduce", _reduce)
-    return {name: _collective(value, name) for name, value in own.items()}
-
-
-def _name(self: Any) -> str:
-    """The group's name, also once it is destroyed: torch looks it up where it has removed it by then."""
-    return str(self._world().pg_names.get(self, self.harness_name))
-
-
-ThreadedGroup: Any = type(
-    "ThreadedGroup", (threaded.ProcessLocalGroup,), {**_methods(), "pg_name": property(_name)}
-)
 
 
 class _ThreadTaps(Taps):
@@ -274,32 +200,27 @@ def installed(ranks: ThreadOwner, timeout_s: float) -> Iterator[None]:
     most = timedelta(seconds=timeout_s)
     with ExitStack() as stack:
         stack.enter_context(_one_device_guard())
-        own = stack.enter_context(
-            _recorded_by_thread(ranks)
-        )  # first: it may wrap for good what is replaced here
+        # First, because it may wrap for good what is replaced here.
+        own = stack.enter_context(_recorded_by_thread(ranks))
         for owner, name in waiting_calls():
             if name in vars(owner):
                 stack.enter_context(replaced(owner, name, _waits(getattr(owner, name))))
         for owner, name in sleeping_calls():
             slept = _waits(getattr(owner, name), for_peers=False)
             stack.enter_context(replaced(owner, name, slept))
-        begin = _arriving(threaded.ProcessLocalGroup._start_coll)
+        begin = arriving(threaded.ProcessLocalGroup._start_coll)
         stack.enter_context(replaced(threaded.ProcessLocalGroup, "_start_coll", begin))
         helper = _bounded(c10d._new_process_group_helper, most)
         stack.enter_context(replaced(c10d, "_new_process_group_helper", helper))
         # Around all others: a rank that has not got the run token back is still in its call.
         for owner, name, wrapper in taps.wrappers(own):
             stack.enter_context(replaced(owner, name, wrapper))
-        _register(make_group, extended=True)
-        stack.callback(_register, threaded._create_threaded_pg, extended=False)
+        register(make_group, extended=True)
+        stack.callback(register, threaded._create_threaded_pg, extended=False)
         c10d._world = ThreadWorlds(ranks, before)
         _set_thread_isolation_mode(True)
         stack.callback(_uninstall, ranks, before)
         yield
-
-
-def _register(creator: Callable[..., Any], *, extended: bool) -> None:
-    dist.Backend.register_backend(BACKEND, creator, extended_api=extended, devices=["cpu", "cuda"])
 
 
 def _uninstall(ranks: ThreadOwner, before: Any) -> None:

@@ -18,73 +18,15 @@ from torch.testing._internal.distributed.multi_threaded_pg import ProcessLocalGr
 
 from harness.communication import taps
 from harness.communication_call import Call, Kind
-from harness.outcomes import RankOutcome, Status
+from harness.outcomes import Status
 from harness.ranks.direct_channel import DirectChannel
-from harness.ranks.result import RankResult
 from harness.ranks.threads import torch_groups
 from harness.ranks.threads.rank import current
 from harness.ranks.threads.rank_set import RankThreads
+from harness.ranks.threads.threaded_group import BACKEND
 from suites.selftest.cases.dtensor_bodies import play, said
 from suites.selftest.faults import threaded_collectives
-from suites.selftest.ranks.threads.running import ARRIVAL_S, run_to_end
-
-
-def on_group(
-    world_size: int,
-    test: Callable[[int], object],
-    backend: str = torch_groups.BACKEND,
-    *,
-    turns: bool = True,
-) -> list[RankOutcome]:
-    """Runs ``test(rank)`` in that many threads with a default group, and returns the outcomes by rank."""
-    store = torch_groups.new_store()
-
-    def body(rank: int, channel: DirectChannel) -> None:
-        dist.init_process_group(backend, rank=rank, world_size=world_size, store=store)
-        test(rank)
-        channel.record(RankResult(Status.PASSED))
-
-    return run_to_end(RankThreads(world_size, body, timeout_s=ARRIVAL_S, turns=turns))
-
-
-class ThreadedGroupTest(unittest.TestCase):
-    """The threaded backend's group: what torch's has, and what the harness adds to it."""
-
-    def passes(self, test: Callable[[int], object]) -> list[RankOutcome]:
-        """Checks that a test passes on two ranks, and returns their outcomes."""
-        found = on_group(2, test)
-        for outcome in found:
-            self.assertEqual(outcome.status, Status.PASSED, outcome.error)
-        return found
-
-    def test_reduce(self) -> None:
-        """Only the root of a reduce gets the result, under each operation; torch's group has no reduce."""
-
-        def test(rank: int) -> None:
-            for operation, expected in ((dist.ReduceOp.SUM, 3.0), (dist.ReduceOp.MAX, 2.0)):
-                tensor = torch.tensor([rank + 1.0])
-                dist.reduce(tensor, dst=1, op=operation)
-                assert tensor.item() == (expected if rank == 1 else 1.0), (operation, tensor)
-
-        for outcome in self.passes(test):
-            reduced = [c.signature.operation for c in outcome.calls if c.kind is Kind.COLLECTIVE]
-            self.assertEqual(reduced, ["reduce"] * 2)
-
-    def test_timeout_of_a_new_group(self) -> None:
-        """A group that a rank makes waits no longer than the test may take; a shorter timeout is kept."""
-        asked: list[timedelta] = []
-
-        def note(*args: object, timeout: timedelta, **more: object) -> tuple[None, None]:
-            asked.append(timeout)
-            return None, None
-
-        def body(rank: int, channel: DirectChannel) -> None:
-            for seconds in (10, 3600):
-                dist.distributed_c10d._new_process_group_helper(timeout=timedelta(seconds=seconds))
-
-        with mock.patch.object(dist.distributed_c10d, "_new_process_group_helper", note):
-            run_to_end(RankThreads(1, body, timeout_s=ARRIVAL_S))
-        self.assertEqual(asked, [timedelta(seconds=10), timedelta(seconds=ARRIVAL_S)])
+from suites.selftest.ranks.threads.running import ARRIVAL_S, on_group, run_to_end
 
 
 class StartedInCppTest(unittest.TestCase):
@@ -104,7 +46,7 @@ class StartedInCppTest(unittest.TestCase):
             found = functional.all_reduce(torch.ones(3), "sum", dist.group.WORLD) + 0
             assert found.tolist() == [2.0] * 3, found
 
-        for backend in ("gloo", torch_groups.BACKEND):
+        for backend in ("gloo", BACKEND):
             with self.subTest(backend):
                 (call,) = self.calls_of(test, backend)
                 self.assertEqual(str(call.signature.operation), "all_reduce")
@@ -209,10 +151,21 @@ class InstalledTest(unittest.TestCase):
         assert outcome.error is not None
         self.assertIn("ranks cannot start ranks", outcome.error.message)
 
-    def test_threaded_backend_elsewhere(self) -> None:
-        """The threaded backend outside of a rank raises an error that says what is wrong."""
-        with self.assertRaisesRegex(RuntimeError, "threads of a threaded test"):
-            torch_groups.make_group(None, None)
+    def test_timeout_of_a_new_group(self) -> None:
+        """A group that a rank makes waits no longer than the test may take; a shorter timeout is kept."""
+        asked: list[timedelta] = []
+
+        def note(*args: object, timeout: timedelta, **more: object) -> tuple[None, None]:
+            asked.append(timeout)
+            return None, None
+
+        def body(rank: int, channel: DirectChannel) -> None:
+            for seconds in (10, 3600):
+                dist.distributed_c10d._new_process_group_helper(timeout=timedelta(seconds=seconds))
+
+        with mock.patch.object(dist.distributed_c10d, "_new_process_group_helper", note):
+            run_to_end(RankThreads(1, body, timeout_s=ARRIVAL_S))
+        self.assertEqual(asked, [timedelta(seconds=10), timedelta(seconds=ARRIVAL_S)])
 
 
 if __name__ == "__main__":
