@@ -38,12 +38,13 @@ class ModuleRef:
     """The module of a test class, with what another process needs to import it.
 
     ``name`` as in ``sys.modules``; ``file`` its source where it has one; ``run_as`` the importable name of a
-    ``__main__`` that was started with ``-m``.
+    ``__main__`` that was started with ``-m``; ``first`` are modules to be imported before it.
     """
 
     name: str
     file: str | None = None
     run_as: str | None = None
+    first: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,5 +341,6 @@ def _from_json(kind: type, value: dict[str, Any]) -> Any:
     if kind is Assignment:
         value["launch"] = _from_json(Launch, value["launch"])
     if kind is Launch:
-        value["module"] = ModuleRef(**value["module"])
+        module = value["module"]
+        value["module"] = ModuleRef(**{**module, "first": tuple(module["first"])})
     return kind(**value)

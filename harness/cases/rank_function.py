@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import types
 import unittest
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -35,6 +35,11 @@ MONKEYPATCH = "monkeypatch"
 _METHOD = "test"
 
 
+def import_first(name: str) -> None:
+    """Has ranks, and servers of ranks, import a module before those of tests: of functions and of classes."""
+    module_import.import_first(name)
+
+
 class RankFunction(DistributedTestBase):
     """The case of one test function; ``for_function`` makes it in the parent, ``_run`` in a rank."""
 
@@ -47,7 +52,6 @@ class RankFunction(DistributedTestBase):
     _mark: RanksMark
     _name: str
     _target: dict[str, Any]
-    _imported_before: Sequence[str]
 
     @classmethod
     def for_function(
@@ -58,14 +62,12 @@ class RankFunction(DistributedTestBase):
         name: str,
         values: Mapping[str, Any],
         own: Collection[str] = (),
-        imported_before: Sequence[str] = (),
     ) -> RankFunction:
         """The case for a function at the top of its module, or a method of a plain class there.
 
         ``name`` is the test's id, ``values`` are those of its arguments. Of these ``own`` are pytest's
         fixtures of which each rank has one of its own: ``SUBTESTS``, ``MONKEYPATCH``. A bound method's
-        instance in a rank gets copies of the attributes that this one has now. Ranks import the modules
-        ``imported_before`` before the function's.
+        instance in a rank gets copies of the attributes that this one has now.
         UsageError for a function that ranks cannot import, and for one whose body no rank would run.
         """
         self = cls(_METHOD)
@@ -75,7 +77,7 @@ class RankFunction(DistributedTestBase):
         if "<locals>" in qualname:
             raise UsageError(f"{name} is defined inside a function, where ranks cannot import it")
         module = module_import.reference(module_name)
-        self._mark, self._name, self._imported_before = mark, name, imported_before
+        self._mark, self._name = mark, name
         owner = getattr(function, "__self__", None)
         self.plain_instance = None if isinstance(owner, type) else owner
         own = {name for name in (CONTEXT, *own) if name in values}
@@ -112,7 +114,7 @@ class RankFunction(DistributedTestBase):
 
     def _imports_of_ranks(self) -> list[str]:
         group = ["torch.distributed"] if self._mark.backend is not None else []  # of ``init_process_group``
-        return [*super()._imports_of_ranks(), *self._imported_before, self._target["module"][0], *group]
+        return [*super()._imports_of_ranks(), self._target["module"][0], *group]
 
     def _run_arguments(self, world_size: int) -> dict[str, Any]:
         return {"target": self._target}

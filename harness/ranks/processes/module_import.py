@@ -25,8 +25,22 @@ MAIN_ELSEWHERE = "__mp_main__"
 CURRENT_TEST = "PYTEST_CURRENT_TEST"
 
 
+# Modules that other processes import before any module of this one's to which it refers.
+_first: list[str] = []
+
+
+def import_first(name: str) -> None:
+    """Has other processes import a module before those to which this one refers from now on."""
+    if name not in _first:
+        _first.append(name)
+
+
 def reference(module_name: str) -> ModuleRef:
     """How another process can import a module of this one; LaunchError for a module that has no file."""
+    return replace(_reference(module_name), first=tuple(_first))
+
+
+def _reference(module_name: str) -> ModuleRef:
     module = sys.modules.get(module_name)
     file = getattr(module, "__file__", None)
     if module_name != "__main__":
@@ -109,6 +123,8 @@ def import_reference(ref: ModuleRef) -> types.ModuleType:
         importlib.import_module("harness.dropin").install_at_import()
     if os.environ.get(EnvVar.PLUGIN):
         import_plugin(os.environ)
+    for name in ref.first:
+        importlib.import_module(name)
     loaded = sys.modules.get(ref.name)
     if loaded is not None and (ref.name != "__main__" or _same_main(loaded, ref)):
         return loaded

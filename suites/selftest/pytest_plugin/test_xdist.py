@@ -165,6 +165,32 @@ class WorkersTest(PytestCase):
         self.assertLess(ended, began, "tests that each need all slots ran at the same time")
 
     @unittest.skipIf(missing(), "hostmem has to be compiled")
+    def test_asserts(self) -> None:
+        """Assert statements tell their values in a module of which a class has had ranks before a function.
+
+        A worker has threads, so the server of its ranks is a new interpreter, which imports the module.
+        """
+        self.write(
+            "test_it.py",
+            """
+            class T(MultiProcessTestCase):
+                world_size = 2
+
+                def test_method(self):
+                    values = [self.rank]
+                    assert values == [2]
+
+            @pytest.mark.ranks(2, backend=None)
+            def test_function(rank_context):
+                values = [rank_context.rank]
+                assert values == [3]
+            """,
+        )
+        run = self.pytest("-n1", "-p", "no:randomly")
+        self.assertEqual(run.counts, {"failed": 2}, run.out)
+        for expected in ("assert [0] == [2]", "assert [0] == [3]"):
+            self.assertIn(f"AssertionError: {expected}", run.out)
+
     def test_accelerators(self) -> None:
         """Of a target's devices workers share one lock: tests on them run one after the other."""
         code = "from harness.pytest_plugin import xdist\nprint(xdist.shared_capacity().accelerators)"
