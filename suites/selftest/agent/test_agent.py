@@ -172,9 +172,10 @@ class StrangersTest(unittest.TestCase):
         agent = psutil.Process(self.hosts.agents[0].pid)
         addresses: dict[int, set[str]] = {}
         for process in (agent, *agent.children(recursive=True)):
-            for connection in process.net_connections("tcp"):
-                if connection.status == psutil.CONN_LISTEN:
-                    addresses.setdefault(connection.laddr.port, set()).add(connection.laddr.ip)
+            with contextlib.suppress(psutil.NoSuchProcess):  # the session of a test before may just end
+                for connection in process.net_connections("tcp"):
+                    if connection.status == psutil.CONN_LISTEN:
+                        addresses.setdefault(connection.laddr.port, set()).add(connection.laddr.ip)
         for port in (host.port, host.store):
             with self.subTest(port):
                 self.assertEqual(addresses[port], {host.address})
