@@ -35,11 +35,6 @@ MONKEYPATCH = "monkeypatch"
 _METHOD = "test"
 
 
-def import_first(name: str) -> None:
-    """Has ranks, and servers of ranks, import a module before those of tests: of functions and of classes."""
-    module_import.import_first(name)
-
-
 class RankFunction(DistributedTestBase):
     """The case of one test function; ``for_function`` makes it in the parent, ``_run`` in a rank."""
 

@@ -68,12 +68,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: Iterable[pytest.
     marked = [item for item in items if has_mark(item)]
     if not marked:
         return
-    from harness.cases.rank_function import import_first
     from harness.pytest_plugin import rewritten_asserts
+    from harness.ranks.processes import module_import
 
     rewritten_asserts.keep(config)
     # Before every test's module, since a server may import that for a class in it, and then for a function.
-    import_first(_REWRITING)
+    module_import.import_first(_REWRITING)
     for item in marked:
         try:
             setattr(item, CASE, _case_for(item))

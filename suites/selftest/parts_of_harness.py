@@ -162,6 +162,7 @@ TABLE = (
                 "report",
                 "runner",
                 "ranks.modes",
+                "ranks.processes.module_import",
                 "ranks.warning_filters",
                 "cases.rank_function",
                 "cases.ranks_mark",

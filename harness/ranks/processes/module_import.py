@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.machinery
 import importlib.util
@@ -124,7 +125,8 @@ def import_reference(ref: ModuleRef) -> types.ModuleType:
     if os.environ.get(EnvVar.PLUGIN):
         import_plugin(os.environ)
     for name in ref.first:
-        importlib.import_module(name)
+        with contextlib.suppress(ImportError):  # another host may lack it, and the module need it for nothing
+            importlib.import_module(name)
     loaded = sys.modules.get(ref.name)
     if loaded is not None and (ref.name != "__main__" or _same_main(loaded, ref)):
         return loaded
