@@ -120,7 +120,7 @@ class RankOutcome:
     started_s: float | None = None
     peak_memory: int | None = None
     output: str = ""
-    calls: tuple[Call, ...] = ()
+    calls: Sequence[Call] = ()
     stack: str = ""
     phase: str = "test"
     order: int = 0

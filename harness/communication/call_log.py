@@ -13,7 +13,7 @@ import fcntl
 import json
 import mmap
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from struct import Struct
 from time import monotonic  # by name: calls are noted while a test may have it replaced
@@ -26,7 +26,7 @@ from harness.communication.log_entries import (
     RAISED,
     REFUSED,
     Entry,
-    calls_of,
+    LoggedCalls,
     place_of,
 )
 from harness.communication_call import Call, Signature, to_json
@@ -115,7 +115,7 @@ class CallLog:
             self.memory[_KEPT_AT:FIRST] = self.memory[_at(token) : _at(token) + ENTRY_BYTES]
         _KEPT.pack_into(self.memory, _KEPT_TOKEN_AT, token + 1)
 
-    def last(self, count: int) -> tuple[Call, ...]:
+    def last(self, count: int) -> Sequence[Call]:
         """The last ``count`` calls, oldest first; fewer where the ring has dropped some."""
         return read(self.memory)[-count:] if count else ()
 
@@ -204,7 +204,8 @@ class CallLog:
         if token < 0 or self.count - token > ENTRIES:
             return None
         entry: Any = _ENTRY.unpack_from(self.memory, _at(token))
-        return next(calls_of((entry,), self.memory[_TEXTS : _TEXTS + self._used]), None)
+        found = LoggedCalls((entry,), self.memory[_TEXTS : _TEXTS + self._used])
+        return found[0] if found else None
 
     def _add_flag(self, token: int, flag: int) -> None:
         if token >= 0 and self.count - token <= ENTRIES:
@@ -288,14 +289,14 @@ def shifted_copy(memory: int, shift_s: float, observation: Observation) -> bytes
     return bytes(page).ljust(_TEXTS, b"\0") + texts
 
 
-def read(memory: int | mmap.mmap) -> tuple[Call, ...]:
+def read(memory: int | mmap.mmap) -> LoggedCalls:
     """A rank's last calls, oldest first, at most ``ENTRIES`` and the kept one, from its file or its memory.
 
     Entries that no rank writes are left out: the test may have overwritten the log.
     """
     count, _, _, used = _HEAD.unpack(_read(memory, 0, _HEAD.size))
     if not count:
-        return ()
+        return LoggedCalls((), b"")
     kept = min(count, ENTRIES)
     ring = _read(memory, FIRST, kept * _ENTRY.size)
     texts = _read(memory, _TEXTS, min(used, LOG_BYTES - _TEXTS))
@@ -303,7 +304,7 @@ def read(memory: int | mmap.mmap) -> tuple[Call, ...]:
     first = count % ENTRIES if count > ENTRIES else 0
     (kept_token,) = _KEPT.unpack(_read(memory, _KEPT_TOKEN_AT, _KEPT.size))
     kept = _read(memory, _KEPT_AT, ENTRY_BYTES) if kept_token and count - kept_token >= ENTRIES else b""
-    return tuple(calls_of([*_ENTRY.iter_unpack(kept), *entries[first:], *entries[:first]], texts))
+    return LoggedCalls([*_ENTRY.iter_unpack(kept), *entries[first:], *entries[:first]], texts)
 
 
 def _read(memory: int | mmap.mmap, start: int, length: int) -> bytes:

@@ -18,6 +18,7 @@ from harness.communication.difference_text import (
     made_by_some_text,
     message_text,
 )
+from harness.communication.log_entries import all_alike
 from harness.communication.matching import (
     CallsByRank,
     Messages,
@@ -70,40 +71,13 @@ def findings(calls: CallsByRank) -> tuple[Finding, ...]:
 
     What needs all calls of a test is left out where a rank made more than its log holds.
     """
-    if not calls or _all_alike(calls):
+    if not calls or all_alike(calls):
         return ()
     matched = rows(calls)
     found = [*_arguments(calls, matched), *_told_by_ranks(calls)]
     if all(len(mine) < ENTRIES for mine in calls.values()):
         found += [*_unwaited(calls), *_incomplete(calls), *_made_by_some(calls, matched), *_messages(calls)]
     return bounded(found)
-
-
-def _all_alike(calls: CallsByRank) -> bool:
-    """Whether nothing can be wrong: all ranks made the same calls, and each has ended.
-
-    So it is in most tests, and this takes a tenth of the time that all checks take.
-    """
-    known: set[int] = set()
-    first, *others = ([c for c in mine if c.signature.kind not in _UNCOMPARED] for mine in calls.values())
-    if any(len(mine) != len(first) for mine in others):
-        return False
-    for alike in zip(first, *others, strict=True):
-        s, sequence = alike[0].signature, alike[0].sequence
-        if id(s) not in known:
-            if s.kind in _ONE_SIDED or s.sent or s.received:
-                return False
-            known.add(id(s))
-        for call in alike:  # readers of logs have one object for equal signatures
-            if call.signature is not s or call.sequence != sequence or call.ended_s is None:
-                return False
-    return True
-
-
-# What is nowhere compared: ranks need not have the same, and rank 0 alone sets many a key.
-_UNCOMPARED = frozenset({Kind.ENDING, Kind.STORE, Kind.SETTING, Kind.IN_CPP, Kind.ANSWER, Kind.WORKERS})
-# What may be wrong although all ranks have the same.
-_ONE_SIDED = frozenset({Kind.SEND, Kind.RECEIVE, Kind.FINDING})
 
 
 def bounded(found: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -109,7 +109,7 @@ def _since(log: CallLog, first: int) -> Communication:
     return Communication(_users(log.last(made)))
 
 
-def _users(calls: tuple[Call, ...]) -> tuple[Call, ...]:
+def _users(calls: Iterable[Call]) -> tuple[Call, ...]:
     """The collectives and messages, those of the backend that are one of the user's put together."""
     found: list[Call] = []
     for call in calls:

@@ -1,20 +1,25 @@
-"""``calls_of``: the calls that entries of a rank's log tell, with the texts to which they point. Pure.
+"""``LoggedCalls``: the calls that entries of a rank's log tell, with the texts to which they point. Pure.
 
 A test may have overwritten the log: an entry that no rank writes is none, and a text that is none of the
 rank's is a signature "?". The same texts have the same object, for all ranks and tests.
+
+Most tests pass with the same calls on all ranks. ``all_alike`` sees that in the bytes, and the calls are made
+only when somebody looks at them: their signatures are what takes the time.
 """
 
 from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from struct import Struct
-from typing import Any
+from typing import Any, overload
 
-from harness.communication.signatures import signature_of
-from harness.communication_call import Call, Signature, signature_from_json
+from harness.communication.arguments import KINDS
+from harness.communication.signatures import WITH_COUNTS, signature_of
+from harness.communication_call import Call, Kind, Signature, signature_from_json
 from harness.field_checks import LARGEST_S
 
 # Offsets of signature and place; sequence, number; flags, threads; offset of the group; start, wait, end.
@@ -27,26 +32,137 @@ LENGTH = Struct("=I")  # of a text, before it
 NO_TEXT = 0
 
 
-def calls_of(entries: Iterable[Entry], texts: bytes) -> Iterator[Call]:
-    """The calls of entries; those that no rank writes are left out."""
-    signatures: dict[tuple[int, int], Signature] = {}
-    places: dict[int, str] = {}
-    for signature, place, sequence, number, flags, threads, group, started, waiting, ended in entries:
-        if not (
-            0.0 < started <= LARGEST_S
-            and (waiting == 0.0 or started <= waiting <= LARGEST_S)
-            and (ended == 0.0 or started <= ended <= LARGEST_S)
-        ):
-            continue
-        made = signatures.get((signature, group))
-        if made is None:
-            made = _signature(_text(texts, signature), _text(texts, group))
-            signatures[signature, group] = made
-        at = places.get(place)
-        if at is None:
-            at = places[place] = place_of(texts, place)
-        times = started, waiting or None, ended or None
-        yield Call(made, sequence, number, *times, at, threads, *_TOLD[flags % len(_TOLD)])
+class LoggedCalls(Sequence[Call]):
+    """The calls of entries, those left out that no rank writes; equal to a sequence of the same calls."""
+
+    __slots__ = ("_entries", "_made", "_texts")
+
+    def __init__(self, entries: Iterable[Entry], texts: bytes) -> None:
+        self._entries = [
+            entry
+            for entry in entries
+            if 0.0 < (started := entry[7]) <= LARGEST_S
+            and (entry[8] == 0.0 or started <= entry[8] <= LARGEST_S)
+            and (entry[9] == 0.0 or started <= entry[9] <= LARGEST_S)
+        ]
+        self._texts = texts
+        self._made: tuple[Call, ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @overload
+    def __getitem__(self, index: int) -> Call: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Call, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> Call | tuple[Call, ...]:
+        return self._calls()[index]
+
+    def __iter__(self) -> Iterator[Call]:
+        return iter(self._calls())
+
+    def __eq__(self, other: object) -> bool:
+        return self._calls() == tuple(other) if isinstance(other, Sequence) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._calls())
+
+    def __repr__(self) -> str:
+        return repr(self._calls())
+
+    def _calls(self) -> tuple[Call, ...]:
+        if self._made is None:
+            self._made = tuple(self._make())
+        return self._made
+
+    def _make(self) -> Iterator[Call]:
+        texts = self._texts
+        signatures: dict[tuple[int, int], Signature] = {}
+        places: dict[int, str] = {}
+        for (
+            signature,
+            place,
+            sequence,
+            number,
+            flags,
+            threads,
+            group,
+            started,
+            waiting,
+            ended,
+        ) in self._entries:
+            made = signatures.get((signature, group))
+            if made is None:
+                made = _signature(_text(texts, signature), _text(texts, group))
+                signatures[signature, group] = made
+            at = places.get(place)
+            if at is None:
+                at = places[place] = place_of(texts, place)
+            times = started, waiting or None, ended or None
+            yield Call(made, sequence, number, *times, at, threads, *_TOLD[flags % len(_TOLD)])
+
+    def compared(self) -> list[tuple[bytes, bytes, int]] | None:
+        """Texts and sequence of each call that peers must have alike.
+
+        None where one of them has not ended, or may be wrong although all ranks have it.
+        """
+        found: list[tuple[bytes, bytes, int]] = []
+        known: dict[tuple[int, int], tuple[bytes, bytes] | None] = {}
+        for signature, _, sequence, _, _, _, group, _, _, ended in self._entries:
+            if (signature, group) in known:
+                texts = known[signature, group]
+            else:
+                texts = _text(self._texts, signature), _text(self._texts, group)
+                matters = _is_compared(*texts)
+                if matters is None:
+                    return None
+                known[signature, group] = texts = texts if matters else None
+            if texts is not None:
+                if not ended:
+                    return None
+                found.append((*texts, sequence))
+        return found
+
+
+def all_alike(calls: Mapping[int, Sequence[Call]]) -> bool:
+    """Whether nothing can be wrong: all ranks have logged the same calls, and each has ended.
+
+    False also where it cannot be seen so easily.
+    """
+    first: list[tuple[bytes, bytes, int]] | None = None
+    for mine in calls.values():
+        compared = mine.compared() if isinstance(mine, LoggedCalls) else None
+        if compared is None or (first is not None and compared != first):
+            return False
+        first = compared
+    return True
+
+
+# What is nowhere compared: ranks need not have the same, and rank 0 alone sets many a key.
+_UNCOMPARED = frozenset({Kind.ENDING, Kind.STORE, Kind.SETTING, Kind.IN_CPP, Kind.ANSWER, Kind.WORKERS})
+# What may be wrong although all ranks have the same.
+_ONE_SIDED = frozenset({Kind.SEND, Kind.RECEIVE, Kind.FINDING})
+_KINDS = {kind.value.encode(): kind for kind in Kind}
+_LOOKED_AT = frozenset(operation.encode() for operation in (*KINDS, *WITH_COUNTS))
+# A quote within a text of JSON has a backslash before it, so these match names of fields alone.
+_KIND = re.compile(rb'"kind": ?"([^"\\]*)"')
+_COUNTS = re.compile(rb'"(?:sent|received)":')
+
+
+def _is_compared(text: bytes, group: bytes) -> bool | None:
+    """Whether ranks must have a call alike; None where it may be wrong although they have."""
+    if text.startswith(b'["'):
+        if text[2 : text.find(b'"', 2)] not in _LOOKED_AT:
+            return True
+        made = _signature(text, group)
+        return None if made.kind in _ONE_SIDED or made.sent or made.received else True
+    found = _KIND.search(text)
+    kind = _KINDS.get(found[1]) if found is not None else Kind.COLLECTIVE
+    if kind in _ONE_SIDED or _COUNTS.search(text):
+        return None
+    return kind not in _UNCOMPARED
 
 
 def place_of(texts: bytes, offset: int) -> str:

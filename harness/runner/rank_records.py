@@ -28,7 +28,7 @@ def rank_record(rank: RankOutcome, *, keep_output: bool = False, keep_calls: boo
         output=rank.output if keep_output else "",
         log=rank.log,
         pid=rank.pid,
-        calls=rank.calls[-MOST_CALLS:] if keep_calls else (),
+        calls=tuple(rank.calls[-MOST_CALLS:]) if keep_calls else (),
         calls_made=len(rank.calls),
         host=rank.host,
     )

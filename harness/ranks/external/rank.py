@@ -11,7 +11,7 @@ import mmap
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from time import monotonic
@@ -77,7 +77,7 @@ class InProcessRank:
         self._raised = False
         self._ended_as: Status | None = None
         self._stack = ""
-        self._calls: tuple[Call, ...] | None = None  # when it was stopped
+        self._calls: Sequence[Call] | None = None  # when it was stopped
         self._failed: list[SubtestOutcome] = []  # sub-tests that failed before the test was stopped
 
     def run(self) -> RankOutcome:
@@ -152,7 +152,7 @@ class InProcessRank:
         if self._thread == threading.main_thread().ident:
             self._interrupt()
 
-    def log(self) -> tuple[call_log.Head, tuple[Call, ...]]:
+    def log(self) -> tuple[call_log.Head, Sequence[Call]]:
         """The head of the rank's call log, and its calls."""
         memory = _log_page.get().memory
         return call_log.read_head(memory), call_log.read(memory)

@@ -7,7 +7,7 @@ ended, and ends it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -65,7 +65,7 @@ class ObservedRank:
     gone: bool = False
     ended_for: EndReason | None = None  # fixes the outcome of a rank without a report, before any signal
     too_late: str = ""  # what it reported after that
-    calls: tuple[Call, ...] | None = None  # its communication calls until then, if any
+    calls: Sequence[Call] | None = None  # its communication calls until then, if any
     deadlocked: bool = False  # when it was to be ended: it waited, and could never go on
     ended_by_supervisor: bool = False
     dump: bytearray = field(default_factory=bytearray)

@@ -70,7 +70,7 @@ class ThreadSupervisor:
         self._gone: set[int] = set()
         self._ended: dict[int, EndReason] = {}
         self._stacks: dict[int, str] = {}
-        self._calls: dict[int, tuple[Call, ...]] = {}  # of ranks that had to be ended, until then
+        self._calls: dict[int, Sequence[Call]] = {}  # of ranks that had to be ended, until then
         self._waiting: set[int] = set()
         self._await_turn: set[int] = set()
         self._deadlocked: tuple[int, ...] = ()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from harness.communication_call import Call, Kind, Signature
+from harness.communication.log_entries import LENGTH, Entry, LoggedCalls
+from harness.communication_call import Call, Kind, Signature, to_json
 
 EVERYBODY = (0, 1, 2, 3)
 HERE = "t.py:20 in test_x"
@@ -45,6 +48,20 @@ def call(
 
 
 _OF_CALL = ("place", "threads", "own_work", "unseen", "bounded", "raised", "refused", "by_library")
+
+
+def logged(calls: Iterable[Call]) -> LoggedCalls:
+    """The same calls as a rank's log has them."""
+    texts, entries = b"\0" * LENGTH.size, list[Entry]()
+    for each in calls:
+        offsets = []
+        for text in (json.dumps(to_json(each.signature)), each.place):
+            offsets.append(len(texts))
+            texts += LENGTH.pack(len(text)) + text.encode()
+        flags = sum(getattr(each, name) << bit for bit, name in enumerate(_OF_CALL[2:]))
+        times = (each.started_s, each.waiting_s or 0.0, each.ended_s or 0.0)
+        entries.append((*offsets, each.sequence, each.number, flags, each.threads, 0, *times))
+    return LoggedCalls(entries, texts)
 
 
 def send(peer: int, tag: int = 0, **fields: Any) -> Call:

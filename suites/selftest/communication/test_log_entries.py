@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import unittest
 
+import torch
+
 from harness.communication.arguments import Arguments
-from harness.communication.log_entries import LENGTH, Entry, calls_of
+from harness.communication.checks import findings
+from harness.communication.log_entries import LENGTH, Entry, LoggedCalls, all_alike
 from harness.communication.signatures import call_text, group_text
 from harness.communication_call import Call, Signature
 
@@ -28,7 +31,7 @@ class EntriesTest(unittest.TestCase):
     def calls(self, *pairs: tuple[int, int]) -> list[Call]:
         """The calls of entries with these offsets of signature and group."""
         entries: list[Entry] = [(one, 0, 1, 1, 0, 1, group, 1.0, 0.0, 0.0) for one, group in pairs]
-        return list(calls_of(entries, self.texts))
+        return list(LoggedCalls(entries, self.texts))
 
     def test_group(self) -> None:
         """What a call was given and its group are two texts, of which one signature is made, once."""
@@ -61,9 +64,70 @@ class EntriesTest(unittest.TestCase):
         """Each flag is its field, in any sum."""
         fields = ("own_work", "unseen", "bounded", "raised", "refused", "by_library")
         for flags in range(64):
-            (call,) = calls_of([(0, 0, 1, 1, flags, 1, 0, 1.0, 0.0, 0.0)], self.texts)
+            (call,) = LoggedCalls([(0, 0, 1, 1, flags, 1, 0, 1.0, 0.0, 0.0)], self.texts)
             set_ones = {name for name in fields if getattr(call, name)}
             self.assertEqual(set_ones, {name for bit, name in enumerate(fields) if flags >> bit & 1})
+
+    def test_sequence(self) -> None:
+        """The calls are a sequence, and equal to others of the same calls, without those that are none."""
+        signature = self.text('{"operation":"barrier"}')
+        of = [
+            (signature, 0, n, 1, 0, 1, 0, started, 0.0, 0.0) for n, started in ((1, 1.0), (2, -1.0), (3, 2.0))
+        ]
+        calls = LoggedCalls(of, self.texts)
+        expected = tuple(Call(Signature("barrier"), n, 1, float(started)) for n, started in ((1, 1), (3, 2)))
+        self.assertEqual((len(calls), calls, calls[-1:], calls[1]), (2, expected, expected[1:], expected[1]))
+        self.assertEqual(({calls}, repr(calls)), ({expected}, repr(expected)))
+        self.assertNotEqual(calls, expected[:1])
+        self.assertNotEqual(calls, 3)
+        self.assertFalse(LoggedCalls(of[1:2], self.texts))
+
+    def test_alike(self) -> None:
+        """Ranks are alike that have logged the same, but for what is nowhere compared, and have ended it."""
+        group = self.text(GROUP)
+        reduce, gather = (self.text(call_text(name, Arguments())) for name in ("all_reduce", "all_gather"))
+        send = self.text(call_text("send", Arguments(peer=1)))
+        uneven = self.text(call_text("all_to_all", Arguments((torch.ones(2),), (torch.ones(3),))))
+        making, finding, layout, unequal = (
+            self.text(f'{{"operation":"x","kind": "{kind}"{more}}}')
+            for kind, more in (("making", ""), ("finding", ""), ("layout", ""), ("collective", ',"sent":[1]'))
+        )
+        sets, gets = (self.text(f'{{"operation":"x","kind":"{kind}"}}') for kind in ("setting", "store"))
+        named = self.text('{"operation":"store.get","key":"\\"kind\\":\\"store\\"","group":"sent"}')
+        table: dict[str, tuple[list[int], list[int], bool]] = {
+            "nothing": ([], [], True),
+            "the same": ([making, reduce, gather, layout, 0], [making, reduce, gather, layout, 0], True),
+            "other order": ([reduce, gather], [gather, reduce], False),
+            "one less": ([reduce, gather], [reduce], False),
+            "keys of one": ([reduce, sets, gets], [reduce], True),
+            "a key that looks like a kind": ([named, reduce], [reduce], False),
+            "a message": ([send], [send], False),
+            "counts": ([uneven], [uneven], False),
+            "counts of another text": ([unequal], [unequal], False),
+            "told by ranks": ([finding], [finding], False),
+            "no text of a rank's": ([self.text(b"\xff")], [self.text(b"\xff")], True),
+        }
+        for name, (one, other, expected) in table.items():
+            with self.subTest(name):
+                ranks = {rank: self.ended(*mine, group=group) for rank, mine in enumerate((one, other))}
+                self.assertIs(all_alike(ranks), expected)
+                self.assertIs(all_alike({0: ranks[1], 1: ranks[0]}), expected)
+                self.assertFalse(expected and findings({r: tuple(ranks[r]) for r in ranks}))
+        both = {rank: self.ended(reduce, group=group) for rank in range(2)}
+        self.assertTrue(all_alike({**both, 2: self.ended(reduce, group=group)}))
+        self.assertFalse(all_alike({**both, 2: self.ended(reduce, group=0)}))
+        self.assertFalse(all_alike({**both, 2: self.ended(reduce, group=group, first=2)}))
+        self.assertFalse(all_alike({**both, 2: self.ended(reduce, group=group, ended=0.0)}))
+        self.assertTrue(all_alike({0: self.ended(sets, ended=0.0), 1: self.ended()}))
+        self.assertFalse(all_alike({0: tuple(both[0]), 1: both[1]}))
+
+    def ended(self, *signatures: int, group: int = 0, first: int = 1, ended: float = 2.0) -> LoggedCalls:
+        """Calls with numbers from ``first`` on that have ended at that time."""
+        entries: list[Entry] = [
+            (each, 0, number, 1, 0, 1, group, 1.0, 1.0, ended)
+            for number, each in enumerate(signatures, first)
+        ]
+        return LoggedCalls(entries, self.texts)
 
 
 if __name__ == "__main__":

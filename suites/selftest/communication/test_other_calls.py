@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import unittest
+from collections.abc import Sequence
 
 from harness.communication import call_log
 from harness.communication.call_log import LOG_BYTES, CallLog
@@ -20,7 +21,7 @@ class OtherCallsTest(unittest.TestCase):
         log = CallLog(self.memory)
         self.others = OtherCalls(log, KnownGroups(lambda group: (0, 1), log.text))
 
-    def calls(self) -> tuple[Call, ...]:
+    def calls(self) -> Sequence[Call]:
         """What the log has."""
         return call_log.read(self.memory)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import unittest
+from collections.abc import Sequence
 from typing import Any
 from unittest import mock
 
@@ -47,7 +48,7 @@ class RecorderTest(unittest.TestCase):
         self.recorder = Recorder(CallLog(self.memory), lambda group: (0, 1))
         self.group = Group()
 
-    def calls(self) -> tuple[Call, ...]:
+    def calls(self) -> Sequence[Call]:
         """What the log has."""
         return call_log.read(self.memory)
 

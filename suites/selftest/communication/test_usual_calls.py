@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 import threading
 import unittest
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -29,7 +29,7 @@ class UsualCallsTest(unittest.TestCase):
         self.recorder = Recorder(self.log, lambda group: (0, 1))
         self.groups = {"0": Group(), "1": Group("1", "undefined")}
 
-    def calls(self) -> tuple[Call, ...]:
+    def calls(self) -> Sequence[Call]:
         """What the log has."""
         return call_log.read(self.memory)
 
