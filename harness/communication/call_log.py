@@ -60,6 +60,10 @@ DOUBLES, FIRST_END = ENTRY_BYTES // 8, FIRST // 8 + _END  # an entry's size and 
 ENTRIES = 1024
 _TEXTS = FIRST + ENTRIES * _ENTRY.size
 LOG_BYTES = 256 * 1024
+# The bytes of texts that are kept for later tests: what is more is read again after each of them.
+_KEPT_TEXTS = 16 * 1024
+# The entries that are read together with the head: more than most tests have.
+_READ_AT_ONCE = 48
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 # What the names of memory files begin with. A person who looks at a run finds the logs by it (harness/look).
@@ -100,7 +104,7 @@ class CallLog:
     def clear(self) -> None:
         """Removes what the log says of an earlier test."""
         self.count = 0
-        if self._used > (LOG_BYTES - _TEXTS) // 2:
+        if self._used > _KEPT_TEXTS:
             self._used = LENGTH.size
             self._known.clear()
             self.edition += 1
@@ -294,16 +298,17 @@ def read(memory: int | mmap.mmap) -> LoggedCalls:
 
     Entries that no rank writes are left out: the test may have overwritten the log.
     """
-    count, _, _, used = _HEAD.unpack(_read(memory, 0, _HEAD.size))
+    start = _read(memory, 0, FIRST + _READ_AT_ONCE * ENTRY_BYTES)
+    count, _, _, used = _HEAD.unpack_from(start)
     if not count:
         return LoggedCalls((), b"")
-    kept = min(count, ENTRIES)
-    ring = _read(memory, FIRST, kept * _ENTRY.size)
+    size = min(count, ENTRIES) * ENTRY_BYTES
+    ring = start[FIRST : FIRST + size] if count <= _READ_AT_ONCE else _read(memory, FIRST, size)
     texts = _read(memory, _TEXTS, min(used, LOG_BYTES - _TEXTS))
     entries: list[Entry] = list(_ENTRY.iter_unpack(ring))
     first = count % ENTRIES if count > ENTRIES else 0
-    (kept_token,) = _KEPT.unpack(_read(memory, _KEPT_TOKEN_AT, _KEPT.size))
-    kept = _read(memory, _KEPT_AT, ENTRY_BYTES) if kept_token and count - kept_token >= ENTRIES else b""
+    (kept_token,) = _KEPT.unpack_from(start, _KEPT_TOKEN_AT)
+    kept = start[_KEPT_AT:FIRST] if kept_token and count - kept_token >= ENTRIES else b""
     return LoggedCalls([*_ENTRY.iter_unpack(kept), *entries[first:], *entries[:first]], texts)
 
 

@@ -88,6 +88,11 @@ class EntriesTest(unittest.TestCase):
         reduce, gather = (self.text(call_text(name, Arguments())) for name in ("all_reduce", "all_gather"))
         send = self.text(call_text("send", Arguments(peer=1)))
         uneven = self.text(call_text("all_to_all", Arguments((torch.ones(2),), (torch.ones(3),))))
+        two, three = torch.ones(2, 1), torch.ones(3)
+        even, one_more = (
+            self.text(call_text("all_gather", Arguments((two,), given)))
+            for given in ((two, two), (two, three))
+        )
         making, finding, layout, unequal = (
             self.text(f'{{"operation":"x","kind": "{kind}"{more}}}')
             for kind, more in (("making", ""), ("finding", ""), ("layout", ""), ("collective", ',"sent":[1]'))
@@ -101,6 +106,8 @@ class EntriesTest(unittest.TestCase):
             "one less": ([reduce, gather], [reduce], False),
             "keys of one": ([reduce, sets, gets], [reduce], True),
             "a key that looks like a kind": ([named, reduce], [reduce], False),
+            "gathered": ([even], [even], True),
+            "gathered unevenly": ([one_more], [one_more], False),
             "a message": ([send], [send], False),
             "counts": ([uneven], [uneven], False),
             "counts of another text": ([unequal], [unequal], False),
