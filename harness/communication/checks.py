@@ -76,7 +76,8 @@ def findings(calls: CallsByRank) -> tuple[Finding, ...]:
     matched = rows(calls)
     found = [*_arguments(calls, matched), *_told_by_ranks(calls)]
     if all(len(mine) < ENTRIES for mine in calls.values()):
-        found += [*_unwaited(calls), *_incomplete(calls), *_made_by_some(calls, matched), *_messages(calls)]
+        found += [*_unwaited(calls), *_incomplete(calls, matched), *_made_by_some(calls, matched)]
+        found += _messages(calls)
     return bounded(found)
 
 
@@ -117,16 +118,18 @@ def _unwaited(calls: CallsByRank) -> Iterator[Finding]:
         yield Finding(Check.UNWAITED, text, tuple(ranks))
 
 
-def _incomplete(calls: CallsByRank) -> Iterator[Finding]:
+def _incomplete(calls: CallsByRank, matched: Iterable[Row]) -> Iterator[Finding]:
     """The first collective of each group that some of its ranks never called.
 
     Not in groups of which a call raised: the test has seen it, and may have gone on without the others. Where
     C++ made the call, which may have raised while it waited for another one, not where anything raised.
     """
-    done = {rank: [call for call in mine if not call.refused] for rank, mine in calls.items()}
-    raised = [call for mine in done.values() for call in mine if call.raised]
+    raised = [call for mine in calls.values() for call in mine if call.raised]
+    if any(call.refused for call in raised):
+        raised = [call for call in raised if not call.refused]
+        matched = rows({rank: [call for call in mine if not call.refused] for rank, mine in calls.items()})
     over = {call.signature.group_key for call in raised}
-    for row in rows(done):
+    for row in matched:
         s = row.first.signature
         absent = row.missing()
         if s.kind is not Kind.COLLECTIVE or not absent or s.group_key in over or s.backend == "fake":

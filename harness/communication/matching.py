@@ -110,8 +110,9 @@ def difference(row: Row) -> Difference | None:
     if all(_is_alone(call) for call in row.calls.values()):
         return None
     for what, value in _ALIKE:
-        sides = _sides({rank: value(call) for rank, call in row.calls.items()})
-        if len(sides) > 1:
+        given = {rank: value(call) for rank, call in row.calls.items()}
+        if len(set(given.values())) > 1:
+            sides = _sides(given)
             shown = tuple((ranks, _shown(what, row.calls[ranks[0]], value)) for ranks in sides)
             return Difference(what, row, shown)
     return _unequal_parts(row)

@@ -143,6 +143,7 @@ class JoinTest(C10dTestCase):
         with Join([self.one], throw_on_early_termination=True):
             self.one.turn(self.rank)
         self.assertEqual(self.said[-1], "one ends, last: True")
+        self.assertEqual(self.one.sums, [3.0])
 
     @needs(Capability.SUB_GROUPS)
     def test_in_a_group(self):
