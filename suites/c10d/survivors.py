@@ -24,6 +24,10 @@ DTYPES = {"*.MixedPrecisionTest.test_buffers_are_cast_unless_they_are_ignored": 
 SYMMETRIC = "what all ranks have is the same, or the order of ranks does not matter to it"
 NO_DATA = "it looks at what is refused or warned of; no rank waits for another one's data"
 LAST_STATE = "the maximum says whose state is the last; all are the same"
+NOTHING_MOVES = "its group moves nothing"
+#: Fails where a rank is late enough, which on a busy machine it need not be.
+RACE = "a race: nobody is late there"
+HARNESS_ASKS = "only the harness asks, for its own notes, after a wait in vain"
 SHARDED = "a sharded tensor is there to be ignored; nothing is asked of it"
 
 SURVIVORS: Mapping[str, Mapping[str, str]] = {
@@ -40,6 +44,7 @@ SURVIVORS: Mapping[str, Mapping[str, str]] = {
     },
     "broadcast_from_wrong_source": {
         **DTYPES,
+        "*.DdpConstructionTest.test_*": NOTHING_MOVES,
         "*.IgnoredTest.test_ignored_sharded_tensor": SHARDED,
         "*.SyncBatchNormOnCpuTest.test_ddp_refuses_sync_batch_norm_on_cpu": "the step is refused",
     },
@@ -68,9 +73,17 @@ SURVIVORS: Mapping[str, Mapping[str, str]] = {
         "*.RootsWorldSize2Test.test_*": "the group has one rank",
         "*DispatchedCollectivesTests.test_*": "the group has one rank",
         "*.test_without_its_wait_*": "it takes the wait away itself",
-        "*CommTest.test_bool_tensors": "a race: nobody is late there",
-        "*CommTest.test_new_group_local_sync*": "a race: nobody is late there",
+        "*CommTest.test_bool_tensors": RACE,
+        "*CommTest.test_new_group_local_sync*": RACE,
+        "*.GappedViewsWorldSize?Test.test_*": RACE,
+        "*.JoinTest.test_told_to_end_where_all_are_done": RACE,
+        "*.PostLocalSGDTest.test_*": RACE,
+        "*.SyncBatchNormTest.test_sync_batch_norm_of_all_rows": RACE,
         "*.StateTest.test_save_load_checkpoint": "a race between a file and those that read it",
+    },
+    "work_is_always_completed": {
+        "*.test_wait_timeout": HARNESS_ASKS,
+        "*.test_fuzzing.*.test_random_programs": HARNESS_ASKS,
     },
     "group_rank_is_global": {"*.test_root_outside_of_the_group": NO_DATA},
     "all_gather_object_swaps": {
@@ -80,6 +93,7 @@ SURVIVORS: Mapping[str, Mapping[str, str]] = {
     "global_rank_is_the_groups": {
         "*.test_send_recv_group_ranks": "peers are group ranks; the global one only must not be the own",
         "*.AskedOfBackendsTest.test_messages*": "peers are group ranks, as above",
+        "*.test_fuzzing.*.test_random_programs": "peers are group ranks, as above",
     },
     "group_ranks_are_reversed": {
         "*.IgnoredTest.test_ignored_sharded_tensor": SHARDED,

@@ -159,6 +159,9 @@ MUTANTS: tuple[Mutant, ...] = (
 )
 
 SURVIVORS: dict[str, dict[str, str]] = {
+    "sequence_parallel_detaches": {
+        "*.LayersOnPooledRanksTest.test_sequences": "looks at gradients of parameters, not of the input",
+    },
     "redistribute_keeps_the_next_shard": {
         "*.TensorParallel*Test.test_mlp_of_sharded_rows": "a gradient of ones is cut",
         "*.TensorParallel*Test.test_sequence_parallel": "a gradient of ones is cut",
@@ -170,6 +173,7 @@ SURVIVORS: dict[str, dict[str, str]] = {
     },
     "partial_results_are_called_replicated": {
         "*.EntryOnPooledRanksTest.test_distributed_parameters": "the sum only starts the backward",
+        "*.DTensorProgramsTest.test_without_writes": "none of its fifteen programs looks at a partial result",
         "*.WayOnPooledRanksTest.test_redistribute_later": "the sum only starts the backward",
         "*.Drawn*Test.test_there_and_back": "the sum only starts the backward; nobody looks at it",
         "*.Lookups*Test.test_mean_of_what_ranks_ignore": "a partial mean; nobody looks at the count",

@@ -314,6 +314,9 @@ SURVIVORS: dict[str, dict[str, str]] = {
     "wait_is_a_no_op": {
         "*.test_train_step_simple": "a race that the collective nearly always wins: no rank is late there",
     },
+    "functional_all_reduce_drops_a_rank": {
+        "*.OperatorsOnThreadsTest.test_layer_norm": "where it sums, the last rank has no elements",
+    },
     "scatter_shifts_by_one": {
         "*.Lookups*Test.test_mean_of_what_ranks_ignore": "a mean of means; whose they are is no matter",
     },

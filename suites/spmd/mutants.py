@@ -12,8 +12,35 @@ from suites.spmd import mesh_mutants as meshes
 from suites.spmd import train_step_mutants as train_step
 
 MUTANTS: tuple[Mutant, ...] = (*train_step.MUTANTS, *meshes.MUTANTS, *dtensors.MUTANTS, *COMPILERS)
-_NUMBERS = {"*.LayoutsTest.test_part_*": "looks at how results lie and what is moved, not at numbers"}
-_OWN = {**train_step.SURVIVORS, **meshes.SURVIVORS, **dtensors.SURVIVORS}
+_ALONE = "its process is alone in its world, where nothing is moved"
+# Tests that execute what is moved, and look at something else.
+_ASIDE = {
+    "*.LayoutsTest.test_part_*": "looks at how results lie and what is moved, not at numbers",
+    "*.StrategiesTest.test_part_*": "looks at what is weighed; nothing is moved",
+    "*.DTensorTablesTest.test_part_*": _ALONE,
+    "*.FunctionalCollectivesTest.test_calls*": _ALONE,
+    "*.RedistributionsTest.test_numbers*": _ALONE,
+    "*.ShardedCallsTest.test_part_*": _ALONE,
+    "*.ChoicesOnLocalTensorsTest.test_the_smaller_one_is_moved": "looks at placements",
+    "*.EntryOnPooledRanksTest.test_distributed_parameters": "looks at gradients, which are all the same",
+    "*.EntryOnPooledRanksTest.test_what_is_not_distributed": "looks at what is refused",
+    "*.LayersOnPooledRanksTest.test_frozen_parameters": "looks at who wants a gradient",
+    "*.ParallelLossesOnPooledRanksTest.test_the_region": "looks at whether classes are gathered",
+    "*.PlansOnPooledRanksTest.test_names": "looks at names",
+    "*.WayOnPooledRanksTest.test_equality": "all ranks have the tensor that is distributed",
+    "*.WayOnPooledRanksTest.test_gradients_of_wholes": "looks at gradients, in which the tensor has no part",
+    "*.WayOnPooledRanksTest.test_redistribute_in_another_dtype": "all elements are the same",
+    "*.WayOnPooledRanksTest.test_where_a_checkpoint_puts_parts": "looks at offsets and sizes",
+}
+_MOVING = (*meshes.MUTANTS, *dtensors.MUTANTS)
 SURVIVORS: dict[str, dict[str, str]] = {
-    mutant.name: {**_OWN.get(mutant.name, {}), **_NUMBERS} for mutant in MUTANTS
+    **train_step.SURVIVORS,
+    **{
+        mutant.name: {
+            **meshes.SURVIVORS.get(mutant.name, {}),
+            **dtensors.SURVIVORS.get(mutant.name, {}),
+            **_ASIDE,
+        }
+        for mutant in _MOVING
+    },
 }
