@@ -36,21 +36,42 @@ FLAT = {
     "*_sgn_*": "its gradient is zero everywhere",
     "*.AutogradCacheTest.test_without_a_backward_nothing_is_saved": "it looks at what the cache holds",
 }
+#: Tests of what users see of versions, saved tensors and layouts, and of parameters of any class.
+AS_EAGER = {
+    "*.SavedTensorsTest.test_*": "what eager does is what it asks for",
+    "*.VersionsTest.test_*": "what eager does is what it asks for",
+    "*.DonatedTensorsTest.test_outputs_and_inputs": "what eager does is what it asks for",
+    "*.TangentsTest.test_layouts_of_outputs": "what eager does is what it asks for",
+    "*.ModuleTest.test_parameters_of_a_class_of_their_own": "what eager does is what it asks for",
+}
+#: Tests of what is noted, named or refused, whatever gradients are.
+NO_GRADIENTS = {
+    "*.SavedTensorsTest.test_an_*": "it looks at what is refused",
+    "*.VersionsTest.test_writes_without_gradients": "it looks at versions",
+    "*.SignatureTest.test_*": "it looks at names; nothing is computed",
+    "*.TangentsTest.test_layouts_of_outputs": "it looks at outputs",
+    "*.InputMutationTest.test_written_inputs_are_returned_themselves": "there is no backward",
+    "*.WrapperTablesTest.test_part_*": "it looks at what is noted around graphs",
+}
 SURVIVORS: dict[str, dict[str, str]] = {
-    "aot_function_is_eager": JUDGED,
-    "aot_module_simplified_is_eager": EXPECT_FAILURE,
+    "aot_function_is_eager": {**JUDGED, **AS_EAGER},
+    "aot_module_is_eager": AS_EAGER,
+    "aot_module_simplified_is_eager": {**EXPECT_FAILURE, **AS_EAGER},
     "error_is_swallowed": {
         "*.ViewProgramsTest.test_no_grad_regions_*": "which random programs torch refuses is not asserted",
     },
     "write_in_graph_is_lost": {
+        "*.VersionsTest.test_*": "versions are raised outside of the graph",
+        "*.WrapperTablesTest.test_part_*": "it looks at what is noted around graphs",
         "*.test_backward_mutation_on_grad_out": "the partitioner leaves the write to a tangent out anyway",
     },
-    "gradient_is_lost": {**EXPECT_FAILURE, **NO_BACKWARD, **JUDGED, **FLAT},
+    "gradient_is_lost": {**EXPECT_FAILURE, **NO_BACKWARD, **NO_GRADIENTS, **JUDGED, **FLAT},
     "gradient_is_doubled": {
         **EXPECT_FAILURE,
         **JUDGED,
         **FLAT,
         **NO_BACKWARD,
+        **NO_GRADIENTS,
         "*.test_input_output_view_mutate_multiple": "the first argument is in no output",
     },
     "gradients_are_exchanged": {
@@ -61,6 +82,7 @@ SURVIVORS: dict[str, dict[str, str]] = {
     "summand_is_lost": {
         **EXPECT_FAILURE,
         **NO_BACKWARD,
+        **NO_GRADIENTS,
         **JUDGED,
         "*_symbolic_exhaustive_linalg_det_*": "the second part is zero in all samples",
         "*_exhaustive_masked_var_*": "its last sum adds what rounding leaves of zero",

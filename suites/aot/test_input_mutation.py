@@ -85,6 +85,7 @@ inference(arg0_1, arg1_1)
         x, z = torch.ones(3), torch.ones(3)
         outputs = compiled(x, torch.ones(3, requires_grad=True), z)
         self.assertEqual([outputs[1] is x, outputs[2] is z], [True, True])
+        self.assertEqual([x, z], [torch.full((3,), 2.0), torch.full((3,), 2.0)])
         operations = [node.op for node in capture.graphs[0].outputs[:3]]
         self.assertEqual(operations, ["call_function", "placeholder", "placeholder"])
 

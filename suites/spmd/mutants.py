@@ -5,6 +5,8 @@ python tools/mutants.py spmd
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from suites.compiler_faults import COMPILERS
 from suites.planting import Mutant
 from suites.spmd import dtensor_mutants as dtensors
@@ -12,15 +14,22 @@ from suites.spmd import mesh_mutants as meshes
 from suites.spmd import train_step_mutants as train_step
 
 MUTANTS: tuple[Mutant, ...] = (*train_step.MUTANTS, *meshes.MUTANTS, *dtensors.MUTANTS, *COMPILERS)
-_ALONE = "its process is alone in its world, where nothing is moved"
+# Modules of tables, each of one process that is alone in its world: what others give it is no matter to them.
+_ALONE = (
+    "dtensor_tables",
+    "functional_collectives",
+    "layouts",
+    "redistributions",
+    "sharded_calls",
+    "strategies",
+)
+TESTS = tuple(
+    f"spmd.{path.stem}"
+    for path in sorted(Path(__file__).parent.glob("test_*.py"))
+    if path.stem.removeprefix("test_") not in _ALONE
+)
 # Tests that execute what is moved, and look at something else.
 _ASIDE = {
-    "*.LayoutsTest.test_part_*": "looks at how results lie and what is moved, not at numbers",
-    "*.StrategiesTest.test_part_*": "looks at what is weighed; nothing is moved",
-    "*.DTensorTablesTest.test_part_*": _ALONE,
-    "*.FunctionalCollectivesTest.test_calls*": _ALONE,
-    "*.RedistributionsTest.test_numbers*": _ALONE,
-    "*.ShardedCallsTest.test_part_*": _ALONE,
     "*.ChoicesOnLocalTensorsTest.test_the_smaller_one_is_moved": "looks at placements",
     "*.EntryOnPooledRanksTest.test_distributed_parameters": "looks at gradients, which are all the same",
     "*.EntryOnPooledRanksTest.test_what_is_not_distributed": "looks at what is refused",
