@@ -119,6 +119,20 @@ def _place(target: str) -> tuple[Any, str]:
     return owner, attribute
 
 
+def modules_but(suite: str, *left_out: str) -> tuple[str, ...]:
+    """``TESTS`` of a suite but for some modules, named without ``test_``: those that see none of its faults.
+
+    Such are tables of what torch notes, weighs or calls in a process that is alone: whatever its peers give
+    it, or its graphs compute, is no matter to them, though they execute it. ValueError for one that is none.
+    """
+    modules = [path.stem for path in (Path(__file__).parent / suite).glob("test_*.py")]
+    tables = [f"test_{name}" for name in left_out]
+    unknown = sorted({*tables} - {*modules})
+    if unknown:
+        raise ValueError(f"suites.{suite} has no module {unknown[0]}")
+    return tuple(f"{suite}.{name}" for name in sorted({*modules} - {*tables}))
+
+
 class Faults(NamedTuple):
     """What ``suites/<suite>/mutants.py`` says, checked."""
 

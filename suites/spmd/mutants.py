@@ -5,28 +5,23 @@ python tools/mutants.py spmd
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from suites.compiler_faults import COMPILERS
-from suites.planting import Mutant
+from suites.planting import Mutant, modules_but
 from suites.spmd import dtensor_mutants as dtensors
 from suites.spmd import mesh_mutants as meshes
 from suites.spmd import train_step_mutants as train_step
 
 MUTANTS: tuple[Mutant, ...] = (*train_step.MUTANTS, *meshes.MUTANTS, *dtensors.MUTANTS, *COMPILERS)
-# Modules of tables, each of one process that is alone in its world: what others give it is no matter to them.
-_ALONE = (
-    "dtensor_tables",
-    "functional_collectives",
-    "layouts",
-    "redistributions",
-    "sharded_calls",
-    "strategies",
-)
-TESTS = tuple(
-    f"spmd.{path.stem}"
-    for path in sorted(Path(__file__).parent.glob("test_*.py"))
-    if path.stem.removeprefix("test_") not in _ALONE
+TESTS = modules_but(
+    "spmd",
+    *(
+        "dtensor_tables",
+        "functional_collectives",
+        "layouts",
+        "redistributions",
+        "sharded_calls",
+        "strategies",
+    ),
 )
 # Tests that execute what is moved, and look at something else.
 _ASIDE = {

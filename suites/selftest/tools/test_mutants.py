@@ -281,6 +281,14 @@ class Planting(unittest.TestCase):
             ):
                 planting.faults_of(SUITE)
 
+    def test_modules_that_see_none_of_the_faults(self) -> None:
+        """A suite's modules but some. One that is not there is an error: a name may have been changed."""
+        every, some = planting.modules_but("spmd"), planting.modules_but("spmd", "layouts", "rules")
+        self.assertEqual({*every} - {*some}, {"spmd.test_layouts", "spmd.test_rules"})
+        self.assertLess({"spmd.test_meshes", "spmd.test_train_step"}, {*some})
+        with self.assertRaisesRegex(ValueError, "suites.spmd has no module test_rule"):
+            planting.modules_but("spmd", "layouts", "rule")
+
     def test_without_the_variable_nothing_of_it_is_imported(self) -> None:
         code = "import suites, sys; raise SystemExit('suites.planting' in sys.modules)"
         environ = {k: v for k, v in os.environ.items() if k != planting.MUTANT}
