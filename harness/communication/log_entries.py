@@ -81,18 +81,7 @@ class LoggedCalls(Sequence[Call]):
         texts = self._texts
         signatures: dict[tuple[int, int], Signature] = {}
         places: dict[int, str] = {}
-        for (
-            signature,
-            place,
-            sequence,
-            number,
-            flags,
-            threads,
-            group,
-            started,
-            waiting,
-            ended,
-        ) in self._entries:
+        for signature, place, sequence, number, flags, threads, group, *times in self._entries:
             made = signatures.get((signature, group))
             if made is None:
                 made = _signature(_text(texts, signature), _text(texts, group))
@@ -100,8 +89,9 @@ class LoggedCalls(Sequence[Call]):
             at = places.get(place)
             if at is None:
                 at = places[place] = place_of(texts, place)
-            times = started, waiting or None, ended or None
-            yield Call(made, sequence, number, *times, at, threads, *_TOLD[flags % len(_TOLD)])
+            started, waiting, ended = times
+            told = _TOLD[flags % len(_TOLD)]
+            yield Call(made, sequence, number, started, waiting or None, ended or None, at, threads, *told)
 
     def compared(self) -> list[tuple[bytes, bytes, int]] | None:
         """Texts and sequence of each call that peers must have alike.
