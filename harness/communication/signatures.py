@@ -21,7 +21,7 @@ from harness.communication_call import Kind, Signature
 from harness.field_checks import LARGEST_NUMBER, checked
 
 _NOT_TOLD = -1  # in a table of counts: nothing goes between these two
-# The operations of which a signature may have counts of what goes between members.
+# The operations of which a signature may have counts of what goes between members: see ``_must_fit``.
 WITH_COUNTS = frozenset({"all_gather", "gather", "scatter", "all_to_all", "all_to_all_single"})
 _GROUP_FIELDS = ("group", "members", "made_at", "default", "generation", "backend", "description")
 _quoted = json.encoder.encode_basestring_ascii  # what an encoder calls, without its functions

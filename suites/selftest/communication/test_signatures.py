@@ -10,8 +10,8 @@ import numpy
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from harness.communication.arguments import Arguments
-from harness.communication.signatures import call_text, group_text, signature_of
+from harness.communication.arguments import FUNCTIONAL, METHODS, OPERATORS, Arguments
+from harness.communication.signatures import WITH_COUNTS, call_text, group_text, signature_of
 from harness.communication_call import Kind, Signature, signature_from_json
 
 GROUP = Signature("?", "0", members=(4, 6), default=True, timeout_s=1800.0)
@@ -67,6 +67,12 @@ class SignatureTest(unittest.TestCase):
         rows = torch.ones(4, 3)
         found = written("all_to_all_single", Arguments((rows,), (rows,), sent=(1, 3), received=(2, 2)))
         self.assertEqual((found.sent, found.received, found.agreed), ((3, 9), (6, 6), "float32"))
+
+    def test_which_have_counts(self) -> None:
+        """Those that are said to, and no other: equal texts of others are not looked at any further."""
+        for operation in {*METHODS.values(), *OPERATORS.values(), *FUNCTIONAL.values()}:
+            found = written(operation, Arguments((TWO,), (TWO, THREE), root=0, sent=(1, 1), received=(1, 1)))
+            self.assertIs(bool(found.sent or found.received), operation in WITH_COUNTS, operation)
 
     def test_users_call(self) -> None:
         """A call of the backend that is a part of the user's has the name of that."""
