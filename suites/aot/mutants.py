@@ -37,13 +37,16 @@ FLAT = {
     "*_sgn_*": "its gradient is zero everywhere",
     "*.AutogradCacheTest.test_without_a_backward_nothing_is_saved": "it looks at what the cache holds",
 }
+AS_EAGER_MODULE = {
+    "*.ModuleTest.test_parameters_of_a_class_of_their_own": "what eager does is what it asks for"
+}
 #: Tests of what users see of versions, saved tensors and layouts, and of parameters of any class.
 AS_EAGER = {
     "*.SavedTensorsTest.test_*": "what eager does is what it asks for",
     "*.VersionsTest.test_*": "what eager does is what it asks for",
     "*.DonatedTensorsTest.test_outputs_and_inputs": "what eager does is what it asks for",
     "*.TangentsTest.test_layouts_of_outputs": "what eager does is what it asks for",
-    "*.ModuleTest.test_parameters_of_a_class_of_their_own": "what eager does is what it asks for",
+    **AS_EAGER_MODULE,
 }
 #: Tests of what is noted, named or refused, whatever gradients are.
 NO_GRADIENTS = {
@@ -56,7 +59,7 @@ NO_GRADIENTS = {
 SURVIVORS: dict[str, dict[str, str]] = {
     "cache_never_hits": {"*.ViewReplayTest.test_dynamic_*": "it looks at views, cached or not"},
     "aot_function_is_eager": {**JUDGED, **AS_EAGER},
-    "aot_module_is_eager": AS_EAGER,
+    "aot_module_is_eager": AS_EAGER_MODULE,
     "aot_module_simplified_is_eager": {**EXPECT_FAILURE, **AS_EAGER},
     "error_is_swallowed": {
         "*.ViewProgramsTest.test_*": "which random programs torch refuses is not asserted",

@@ -310,17 +310,39 @@ TRACING = (
 )
 
 MUTANTS: tuple[Mutant, ...] = (*FUNCTIONAL, *PLAIN, *MESHES, *TRACING)
+# What a test looks at instead, that executes what is moved.
+_REGION = {"*.ParallelLossesOnPooledRanksTest.test_the_region": "looks at whether classes are gathered"}
+_SAME = {"*.WayOnPooledRanksTest.test_redistribute_in_another_dtype": "all elements are the same"}
+_NAMES = {
+    "*.PlansOnPooledRanksTest.test_names": "looks at names",
+    "*.LayersOnPooledRanksTest.test_frozen_parameters": "looks at who wants a gradient",
+}
 SURVIVORS: dict[str, dict[str, str]] = {
     "wait_is_a_no_op": {
+        **_REGION,
         "*.test_train_step_simple": "a race that the collective nearly always wins: no rank is late there",
     },
+    "functional_all_reduce_is_identity": _REGION,
+    "functional_all_reduce_averages": _REGION,
     "functional_all_reduce_drops_a_rank": {
+        **_REGION,
         "*.OperatorsOnThreadsTest.test_layer_norm": "where it sums, the last rank has no elements",
     },
+    "functional_all_gather_repeats_its_own_shard": {**_REGION, **_SAME},
+    "functional_reduce_scatter_shifts_by_one": _SAME,
     "scatter_shifts_by_one": {
+        **_REGION,
+        **_NAMES,
+        "*.EntryOnPooledRanksTest.test_distributed_parameters": "looks at gradients, which are all the same",
+        "*.EntryOnPooledRanksTest.test_what_is_not_distributed": "looks at what is refused",
+        "*.WayOnPooledRanksTest.test_gradients_of_wholes": "looks at gradients, which it has no part in",
+        "*.WayOnPooledRanksTest.test_redistribute_in_another_dtype": "looks at a gradient that is one number",
+        "*.WayOnPooledRanksTest.test_where_a_checkpoint_puts_parts": "looks at offsets and sizes",
         "*.Lookups*Test.test_mean_of_what_ranks_ignore": "a mean of means; whose they are is no matter",
     },
     "broadcast_takes_the_next_source": {
+        **_NAMES,
+        "*.WayOnPooledRanksTest.test_equality": "all ranks have the tensor that is distributed",
         "*.Drawn*Test.test_distribute": "all ranks have the tensor that is distributed",
     },
     "mesh_takes_the_other_dimension": {
