@@ -13,6 +13,7 @@ from unittest import mock
 
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import _sharding_prop
+from torch.distributed.tensor._decompositions import DecompShardingStrategy
 from torch.distributed.tensor._dtensor_spec import DTensorSpec
 from torch.distributed.tensor._op_schema import OpSchema, OpSpec, OpStrategy
 from torch.distributed.tensor.debug import _clear_sharding_prop_cache
@@ -39,9 +40,17 @@ def lines_of(text: str, meshes: dict[int, DeviceMesh]) -> list[str]:
 
 @contextlib.contextmanager
 def weighed() -> Iterator[list[str]]:
-    """A region that writes down what is weighed in it; nothing that was chosen before is remembered."""
+    """A region that writes down what is weighed in it; nothing that was chosen before is remembered.
+
+    Placements with which torch tries a decomposition are in a set, in an order that a process draws: here it
+    is that of their names.
+    """
     lines: list[str] = []
     select = _sharding_prop._select_min_cost_strategy
+    found = DecompShardingStrategy._get_candidate_placements
+
+    def in_order(schema):
+        return sorted(found(schema), key=lambda placements: [str(each) for each in placements])
 
     def selecting(strategy, schema=None):
         name = "a list" if schema is None else str(schema.op).removeprefix("aten.")
@@ -49,7 +58,10 @@ def weighed() -> Iterator[list[str]]:
         return select(strategy, schema)
 
     _clear_sharding_prop_cache()
-    with mock.patch.object(_sharding_prop, "_select_min_cost_strategy", selecting):
+    with (
+        mock.patch.object(_sharding_prop, "_select_min_cost_strategy", selecting),
+        mock.patch.object(DecompShardingStrategy, "_get_candidate_placements", staticmethod(in_order)),
+    ):
         yield lines
     _clear_sharding_prop_cache()
 
