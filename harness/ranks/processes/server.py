@@ -178,6 +178,7 @@ class Server:
             preload.import_for_ranks(request.imports)
         finally:
             self._importing = False
+            posix.flush_streams()  # at its end what modules printed would stand among the parent's output
             process_identity.be_main()
             signals.settle()
             self._reaper.register_helpers(before)

@@ -44,10 +44,13 @@ class BeforeImportTest(PytestCase):
     """A test file that ranks import themselves, and that begins with an import of another module."""
 
     def imports(self, *, tests: int = 1) -> tuple[int, int]:
-        """How many processes have imported the other module, and how many of them the ranks are forks of."""
+        """How many processes have imported the other module, and how many of them the ranks are forks of.
+
+        Their streams have buffers, as is usual: what a module prints can come out late.
+        """
         self.write("made_first.py", FIRST)
         self.write("test_it.py", ASKING, head="")
-        run = self.pytest("--drop-in")
+        run = self.pytest("--drop-in", PYTHONUNBUFFERED="")
         self.assertEqual(run.counts, {"passed": tests}, run.out)
         self.assertNotIn("said by the import", run.out)
         notes, by = noted(self.project)

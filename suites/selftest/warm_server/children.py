@@ -80,7 +80,7 @@ class Children:
             elif asked.get("process_group", -1) >= 0:
                 os.setpgid(0, asked["process_group"])
             environ = {**(os.environ if asked["env"] is None else asked["env"])}
-            open_streams("PYTHONUNBUFFERED" in environ or "-u" in [*asked["args"]][: -len(words)])
+            open_streams(bool(environ.get("PYTHONUNBUFFERED")) or "-u" in [*asked["args"]][: -len(words)])
             cwd = os.getcwd() if asked["cwd"] is None else os.fspath(asked["cwd"])
             code = ends_with({"arguments": words, "cwd": cwd, "environ": environ})
         except BaseException:  # noqa: BLE001 - no frame of the process that it was may see it
