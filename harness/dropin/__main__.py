@@ -28,9 +28,11 @@ def main(arguments: list[str]) -> None:
 
 def _obey(arguments: list[str]) -> int:
     if not arguments or arguments[0].startswith("-"):
-        asked = arguments[:1] in (["-h"], ["--help"])
-        print(HELP, file=sys.stdout if asked else sys.stderr)
-        return 0 if asked else USAGE
+        if arguments[:1] in (["-h"], ["--help"]):
+            standard_output.write_out(f"{HELP}\n")
+            return 0
+        print(HELP, file=sys.stderr)
+        return USAGE
     try:
         program.run(arguments[0], arguments[1:], install)
         return 0

@@ -59,9 +59,10 @@ class CleanTestCase(unittest.TestCase):
     ranks get this TMPDIR, so that files of the launcher, the case and the rank are found.
 
     Limits: what lives as long as this process by design is left out, namely a server with its control socket
-    and the scratch directory (but not its contents; another test checks what a server keeps open). Files
-    outside TMPDIR and shared memory without a name are not seen. A process that is about to end still counts
-    as left behind.
+    and the scratch directory (but not its contents; another test checks what a server keeps open). So is the
+    byte code that Python writes of modules that a test has put there, and that ranks import. Files outside
+    TMPDIR and shared memory without a name are not seen. A process that is about to end still counts as left
+    behind.
     """
 
     def setUp(self) -> None:
@@ -90,7 +91,7 @@ class CleanTestCase(unittest.TestCase):
         return Snapshot(
             descriptors=frozenset(_descriptors() - controls),
             processes=frozenset(_descendants(servers)),
-            files=frozenset(str(p) for p in Path(self.temporary).rglob("*")) - _scratch_directory(),
+            files=frozenset(_files_below(Path(self.temporary))) - _scratch_directory(),
             threads=frozenset(t.ident for t in threading.enumerate()),
             handlers=tuple(signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD)),
             cwd=os.getcwd(),
@@ -113,6 +114,11 @@ def _servers() -> tuple[set[tuple[int, str]], set[int]]:
             controls.add((fd, os.readlink(f"/proc/self/fd/{fd}")))
             pids.add(server.pid)
     return controls, pids
+
+
+def _files_below(directory: Path) -> set[str]:
+    """Returns the files and directories there, but for byte code."""
+    return {str(path) for path in directory.rglob("*") if "__pycache__" not in path.parts}
 
 
 def _scratch_directory() -> set[str]:
