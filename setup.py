@@ -16,7 +16,7 @@ def version() -> str:
     raise ValueError("harness/__init__.py sets no __version__")
 
 
-# A wheel has the suites below the package (harness/runner/suites_root.py), and their name stays free.
+# A wheel has the suites below the package (harness/runner/selection/suites_root.py); their name stays free.
 BUNDLED = "harness.bundled"
 SUITES = find_packages(include=["suites", "suites.*"], exclude=["suites.selftest*"])
 # Their tables, times and map of executed files, the sources of the fake accelerator, the scripts of the book.

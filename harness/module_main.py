@@ -20,9 +20,9 @@ from typing import Any
 
 from harness.configuration import variables
 from harness.errors import UsageError
-from harness.runner import bazel
+from harness.runner.command_line import bazel
 from harness.runner.exit_codes import ExitCode
-from harness.runner.shard_variables import is_sharded, shard_from_environ
+from harness.runner.selection.shard_variables import is_sharded, shard_from_environ
 from harness.seeding import base_seed
 from harness.settings import EnvVar, target_given
 from harness.system import standard_output
@@ -43,7 +43,7 @@ def load_tests(
     _check_target(sys.argv[0])
     if not is_sharded(os.environ):
         return tests
-    from harness.runner import shard_assignment
+    from harness.runner.selection import shard_assignment
 
     return shard_assignment.filter_suite(tests, os.environ)
 

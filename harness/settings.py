@@ -2,8 +2,8 @@
 
 ``EnvVar`` has the names; ``harness.variables`` lists them with their meanings, and ``harness.setting_values``
 parses their values. The durations are defaults; what the supervisor does when one is over is decided in
-``harness.ranks.deadlines``. The variables that name a shard are in ``harness.runner.shard_variables``, those
-of thread counts in ``harness.system.intra_op_threads``.
+``harness.ranks.deadlines``. The variables that name a shard are in
+``harness.runner.selection.shard_variables``, those of thread counts in ``harness.system.intra_op_threads``.
 
 The library reads them in any process: under ``run_tests.py``, ``unittest`` or ``pytest``, in a worker and in
 a rank. ``run_tests.py`` passes its flags to its workers as these variables (``Settings.to_environ``). This

@@ -39,8 +39,8 @@ import harness.expected_output  # noqa: F401  (imports expecttest, which reads t
 from harness import accepted_output
 from harness.accepted_output import Accepted, AcceptedOutputs
 from harness.errors import HarnessError, UsageError
-from harness.runner import discovery, selection
-from harness.runner.suites_root import suites_root
+from harness.runner.selection import discovery, named_tests
+from harness.runner.selection.suites_root import suites_root
 from harness.settings import EnvVar
 
 FORMAT = 1
@@ -154,7 +154,7 @@ def record(names: Sequence[str]) -> Recording:
     if not names:
         raise UsageError("name the tests whose graphs to record")
     root = suites_root()
-    targets = selection.resolve(names, dict.fromkeys(discovery.modules_below(root), root))
+    targets = named_tests.resolve(names, dict.fromkeys(discovery.modules_below(root), root))
     sys.path[:0] = [entry for target in targets for entry in target.path if entry not in sys.path]
     loader = unittest.TestLoader()
     suite = unittest.TestSuite(
@@ -258,7 +258,7 @@ def _sides(old: str, new: str, names: Sequence[str]) -> list[Recording]:
         raise UsageError("name the tests whose graphs to compare")
     if {old, new} - files.keys():
         root = suites_root()
-        selection.resolve(names, dict.fromkeys(discovery.modules_below(root), root))
+        named_tests.resolve(names, dict.fromkeys(discovery.modules_below(root), root))
     return [files.get(side) or _run(side, names) for side in (old, new)]
 
 

@@ -22,8 +22,8 @@ if __package__ in (None, ""):  # started by its path: the tree is not on sys.pat
 from harness.errors import UsageError
 from harness.impact import impact_map
 from harness.impact.impact_map import ImpactMap
-from harness.runner import affected_tests
-from harness.runner import timings as timings_file
+from harness.runner.scheduling import timings as timings_file
+from harness.runner.selection import affected_tests
 
 OF_TORCH = "torch/"
 # The part of the suites' time that a change of a file should run at most.

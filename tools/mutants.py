@@ -34,8 +34,9 @@ from harness.impact.files import roots_of
 from harness.impact.impact_map import ImpactMap
 from harness.outcomes import Status
 from harness.record import TestRecord
-from harness.runner import affected_tests, journal
+from harness.runner import journal
 from harness.runner.exit_codes import ExitCode
+from harness.runner.selection import affected_tests
 from harness.settings import EnvVar
 from suites import planting
 from suites.planting import EVERY, Faults, Marks, Mutant

@@ -21,8 +21,8 @@ if __package__ in (None, ""):  # started by its path: the tree is not on sys.pat
 
 from harness.errors import ProtocolError, UsageError
 from harness.record import from_json
-from harness.runner import timings as timings_file
-from harness.runner.timings import Timings
+from harness.runner.scheduling import timings as timings_file
+from harness.runner.scheduling.timings import Timings
 
 RESULTS = "results.jsonl"
 EXIT_CODES = """exit codes:

@@ -1,7 +1,7 @@
 """``HostedZygote``: the zygote and the workers of a run on this host, whose bytes go to the controller.
 
-The controller's relay (``runner.zygote_relay``) is the other end. What the zygote and its workers say is
-passed on unread; a worker's end of the claim pipe is a socket here, on which it asks for each test.
+The controller's relay (``runner.workers.zygote_relay``) is the other end. What the zygote and its workers say
+is passed on unread; a worker's end of the claim pipe is a socket here, on which it asks for each test.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class HostedZygote:
         log = new_log()
         try:
             pid, control = start_interpreter(
-                "harness.runner.zygote",
+                "harness.runner.worker_process.zygote",
                 "main",
                 [ROOT, *(entry for entry in sys_path if entry != ROOT)],
                 arguments={"guarded": dict(guarded)},

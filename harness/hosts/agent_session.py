@@ -1,7 +1,7 @@
 """``Link``: a session with another host's agent, as a relay of this process keeps it in its loop.
 
 A relay stands in for a server: that of a process of tests which forks ranks (``ranks.hosts.relay``), or that
-of a run which forks workers (``runner.zygote_relay``).
+of a run which forks workers (``runner.workers.zygote_relay``).
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import Any
 from harness import source_digests
 from harness.errors import UsageError
 from harness.merge.parts import Part
-from harness.runner.earlier_run import CONDITIONS
+from harness.runner.command_line.earlier_run import CONDITIONS
 from harness.settings import EnvVar
 
 # Conditions under which a further attempt may differ, because they say how long it may take and not what it

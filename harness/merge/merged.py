@@ -16,7 +16,7 @@ from harness.record import TestRecord
 from harness.report.base import RunInfo
 from harness.report.text import count
 from harness.runner.exit_codes import ExitCode
-from harness.runner.plan import Plan, Policy
+from harness.runner.scheduling.plan import Plan, Policy
 
 # Options of a shard that the whole run has not.
 _OF_A_SHARD = frozenset({"shard", "report_dir", "resume", "last_failed"})

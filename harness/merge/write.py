@@ -28,7 +28,7 @@ from harness.report.results import results_text
 from harness.report.summary import Summary
 from harness.report.trace import trace_text
 from harness.runner import journal
-from harness.runner import timings as timings_file
+from harness.runner.scheduling import timings as timings_file
 
 TIMINGS = "timings.json"
 LAST_FAILED = "last-failed.txt"

@@ -22,7 +22,7 @@ import pytest
 
 from harness import environment
 from harness.pytest_plugin import items as kinds
-from harness.runner.module_names import import_root, module_of_path
+from harness.runner.selection.module_names import import_root, module_of_path
 
 
 def start_for(items: Iterable[pytest.Item], *, worker: bool) -> None:

@@ -19,7 +19,7 @@ from harness.pytest_plugin import rank_frames
 from harness.pytest_plugin.items import running_case
 from harness.report.failure import debugger_hint as in_failed_rank
 from harness.report.junit import rank_property
-from harness.runner.rank_records import rank_record
+from harness.runner.worker_process.rank_records import rank_record
 
 # How the names of the sections with what ranks printed begin, in pytest's reports.
 SECTION = "Captured stdout of rank "

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from _pytest.skipping import evaluate_skip_marks, evaluate_xfail_marks
 
-from harness.runner.unit import Demand, Unit, of_id
+from harness.runner.scheduling.unit import Demand, Unit, of_id
 
 _LIBRARY = __name__.partition(".")[0]
 # The mark that runs a test function on ranks.
@@ -94,7 +94,7 @@ def unit_of(item: pytest.Item) -> Unit:
     name, module = test_id(item), getattr(item, "module", None)
     if not of_harness(item) or not isinstance(module, types.ModuleType):
         return of_id(name, getattr(module, "__name__", ""))
-    from harness.runner import listing
+    from harness.runner.worker_process import listing
 
     case = getattr(item, CASE, None) or getattr(item, "instance", None)
     return of_id(name, module.__name__) if case is None else listing.unit_of(case, module)

@@ -171,7 +171,7 @@ def _imports_harness(file: Path) -> bool:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselects what is in other shards, after ``-k`` and ``-m`` and before ``--lf``."""
     from harness.pytest_plugin import items as kinds
-    from harness.runner import shard_variables
+    from harness.runner.selection import shard_variables
 
     option = getattr(config.option, options.SHARD.dest, None)
     if option is None and not shard_variables.is_sharded(os.environ):

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from harness.pytest_plugin import items as kinds
-from harness.runner import timings
-from harness.runner.shard_assignment import ids_of_shard
-from harness.runner.shard_variables import Shard, shard_from_environ, touch_status_file
+from harness.runner.scheduling import timings
+from harness.runner.selection.shard_assignment import ids_of_shard
+from harness.runner.selection.shard_variables import Shard, shard_from_environ, touch_status_file
 from harness.settings import slow_wanted
 
 

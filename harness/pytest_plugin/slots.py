@@ -16,8 +16,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from harness.runner.scheduling import Capacity
-from harness.runner.unit import Demand
+from harness.runner.scheduling.schedule import Capacity
+from harness.runner.scheduling.unit import Demand
 
 # Seconds between two looks for a lock. Only the process at the gate looks for slots, and a test on ranks
 # takes longer than this.

@@ -108,7 +108,7 @@ def shared_capacity() -> Any:
     Kept ranks stay on the devices that they have used, so no test is handed devices of its own: tests that
     take any run one after the other.
     """
-    from harness.runner.capacity import capacity
+    from harness.runner.scheduling.capacity import capacity
     from harness.system import processors
     from harness.targets import device_set
     from harness.targets.current import current

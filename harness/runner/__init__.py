@@ -2,24 +2,18 @@
 
 Where to change what:
 
-    cli, options, exit_codes              the command line, its options and its exit codes
-    invocation                            what options, environment and an earlier run mean together
-    command                               the steps of a run: find the tests, list them or run them, report
-    selection, collection, discovery      from names to modules to tests, and the cache of known tests
-    listing, duplicate_ids, unit          a module's tests, as the runner plans with them
-    forked_listing                        the listing of a module that its ranks import themselves
-    shard_variables, shard_assignment     which shard this machine runs, and which tests are in it
-    timings, time_limits                  how long tests are expected to take, and how long they may take
-    batching, scheduling, queue, shuffle  which tests share a worker, and which worker starts next
-    work_sharing, warm_up                 when an idle slot takes tests back, and what it would do again
-    plan, session                         attempts, reruns and repeats; the loop of a run
-    zygote_owner, zygote_process, zygote  the process that imports test modules and forks workers
-    zygote_interpreter                    how it is started, before the controller knows what it is to import
-    orphans                               the processes that workers leave behind
-    over_hosts, other_hosts, shared_capacity, zygote_relay   a run over several hosts, and whole tests on each
-    workers, events, messages             the controller's view of workers, and the messages between processes
-    worker, unittest_result               what runs in a worker, and how a test's result becomes a record
-    controller_records, rank_records      records of tests that did not report themselves, and of ranks
-    journal, run_directory, reporters     what a run writes, and where
-    capacity, interrupts, output_capture, module_names   the machine, Ctrl-C, captured output, modules' names
+    cli, exit_codes           the command's beginning and end: its sub-commands, its errors, its exit codes
+    command                   the steps of a run: find the tests, list them or run them, report
+    session, session_setup    the loop of a run, from its first worker to its last record; its fixed inputs
+    messages                  what controller, zygote and workers send each other
+    over_hosts, other_hosts   a run over several hosts, and whole tests on each
+    journal, run_directory, run_files, reporters    what a run writes, and where
+    interrupts, look_requests, target_check         Ctrl-C; a person's look at a run; a target's absence
+
+    command_line/     options, the environment and an earlier run, and what they mean together; --help
+    selection/        from names to modules to tests, the cache of known tests, shards, what a change affects
+    scheduling/       a test as the runner plans with it, batches, expected times, which batch starts next
+    workers/          the controller's side of a zygote and of workers: starts, hears, ends them
+    worker_process/   what runs in a zygote and in workers: lists a module's tests, runs them, makes records
+    pytest_modules/   the same for test modules that pytest has to run
 """

@@ -15,12 +15,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from harness.errors import HarnessError, UsageError, of_the_platform
+from harness.runner.command_line.options import parse, program
 from harness.runner.exit_codes import ExitCode
-from harness.runner.options import parse, program
 from harness.system import standard_output
 
 if TYPE_CHECKING:
-    from harness.runner.zygote_interpreter import EarlyInterpreter
+    from harness.runner.workers.zygote_interpreter import EarlyInterpreter
 
 # The first words of command lines that are not for tests, and the modules that have their functions main: a
 # script on ranks, a change of imports, a comparison of conformance reports, one run of many shards, the draft
@@ -72,7 +72,7 @@ def _obey(words: Sequence[str]) -> int:
     options = parse(words)
     if options.hosts is None and not (options.list or options.show_config):
         with of_the_platform():
-            from harness.runner.zygote_interpreter import EarlyInterpreter
+            from harness.runner.workers.zygote_interpreter import EarlyInterpreter
 
         with EarlyInterpreter() as early:
             return _execute(options, words, early)

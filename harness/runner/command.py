@@ -17,36 +17,30 @@ from pathlib import Path
 from harness.hosts.hosts import from_text
 from harness.record import TestRecord
 from harness.report.summary import Summary, summarise
-from harness.runner import (
-    affected_tests,
-    capacity,
-    collection,
-    exit_codes,
-    found_tests,
-    further_targets,
-    run_files,
-)
-from harness.runner import timings as timings_file
-from harness.runner.applied_overrides import reruns_of
-from harness.runner.default_tests import default_names
+from harness.runner import exit_codes, run_files
+from harness.runner.command_line.invocation import Invocation, resolve
+from harness.runner.command_line.shown_configuration import lines_of
 from harness.runner.exit_codes import ExitCode
-from harness.runner.found_tests import Found, nothing_code, taken_over, why_nothing
 from harness.runner.interrupts import Interrupts
-from harness.runner.invocation import Invocation, resolve
 from harness.runner.journal import Journal
 from harness.runner.look_requests import Looks, has_terminal
 from harness.runner.other_hosts import OtherHosts
-from harness.runner.plan import Plan
 from harness.runner.reporters import Reporters, build
-from harness.runner.scheduling import Capacity
+from harness.runner.scheduling import capacity
+from harness.runner.scheduling import timings as timings_file
+from harness.runner.scheduling.plan import Plan
+from harness.runner.scheduling.schedule import Capacity
+from harness.runner.scheduling.unit import Unit, to_json
+from harness.runner.selection import affected_tests, collection, found_tests, further_targets
+from harness.runner.selection.applied_overrides import reruns_of
+from harness.runner.selection.default_tests import default_names
+from harness.runner.selection.found_tests import Found, nothing_code, taken_over, why_nothing
+from harness.runner.selection.suites_root import suites_root
 from harness.runner.session import Session
 from harness.runner.session_setup import Setup
-from harness.runner.shown_configuration import lines_of
-from harness.runner.suites_root import suites_root
-from harness.runner.unit import Unit, to_json
-from harness.runner.workers import Workers
-from harness.runner.zygote_interpreter import EarlyInterpreter
-from harness.runner.zygote_owner import ZygoteOwner
+from harness.runner.workers.workers import Workers
+from harness.runner.workers.zygote_interpreter import EarlyInterpreter
+from harness.runner.workers.zygote_owner import ZygoteOwner
 from harness.settings import EnvVar
 from harness.system import posix, standard_output
 from harness.targets.device_set import DeviceSet

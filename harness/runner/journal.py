@@ -29,7 +29,7 @@ from harness.outcomes import Status
 from harness.record import SCHEMA, TestRecord, dumps, from_json
 from harness.report.base import RunInfo
 from harness.runner.exit_codes import ExitCode
-from harness.runner.shard_variables import Shard
+from harness.runner.selection.shard_variables import Shard
 
 NAME = "journal.jsonl"
 # The journal of the previous run in the same directory is kept, so that nothing is lost where a run was

@@ -21,8 +21,8 @@ from typing import Any
 
 from harness.errors import ProtocolError
 from harness.field_checks import checked
-from harness.runner.plan import Attempt
-from harness.runner.unit import split_id
+from harness.runner.scheduling.plan import Attempt
+from harness.runner.scheduling.unit import split_id
 from harness.targets.device_set import DeviceSet
 
 # Number of descriptors that follow a Fork: the worker's message socket, its output pipe, its stack-dump pipe,

@@ -12,14 +12,14 @@ from dataclasses import replace
 
 from harness.hosts.hosts import Host, to_text
 from harness.hosts.lost_hosts import AGAIN_S, LostHosts
-from harness.runner import further_targets
-from harness.runner.device_pool import DevicePool
-from harness.runner.events import HostReady, HostUnusable, ZygoteGone
 from harness.runner.messages import Load
-from harness.runner.shared_capacity import SharedCapacity
-from harness.runner.unit import Unit
-from harness.runner.workers import Workers
-from harness.runner.zygote_process import ZygoteLost, ZygoteProcess
+from harness.runner.scheduling.device_pool import DevicePool
+from harness.runner.scheduling.shared_capacity import SharedCapacity
+from harness.runner.scheduling.unit import Unit
+from harness.runner.selection import further_targets
+from harness.runner.workers.events import HostReady, HostUnusable, ZygoteGone
+from harness.runner.workers.workers import Workers
+from harness.runner.workers.zygote_process import ZygoteLost, ZygoteProcess
 from harness.settings import EnvVar
 from harness.targets.device_set import DeviceSet
 

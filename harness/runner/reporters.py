@@ -13,7 +13,7 @@ from harness.report.base import Reporter, RunInfo, TestStarted
 from harness.report.console import console_reporter
 from harness.report.junit import JUnitReporter
 from harness.report.summary import Summary
-from harness.runner import bazel
+from harness.runner.command_line import bazel
 
 
 class Reporters:

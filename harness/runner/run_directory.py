@@ -20,7 +20,8 @@ from pathlib import Path
 
 from harness.errors import UsageError
 from harness.impact import impact_map
-from harness.runner import bazel, journal
+from harness.runner import journal
+from harness.runner.command_line import bazel
 from harness.settings import STATE_DIRECTORY, EnvVar
 
 # Number of finished runs whose directories are kept. Directories that --report-dir named are never removed.

@@ -13,10 +13,10 @@ from pathlib import Path
 from harness import source_digests
 from harness.report.base import RunInfo
 from harness.runner import journal, run_directory
-from harness.runner.found_tests import Found
-from harness.runner.invocation import Invocation
+from harness.runner.command_line.invocation import Invocation
 from harness.runner.journal import Journal
-from harness.runner.plan import Plan
+from harness.runner.scheduling.plan import Plan
+from harness.runner.selection.found_tests import Found
 from harness.system.rank_logs import remove_logs
 
 

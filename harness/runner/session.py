@@ -18,9 +18,20 @@ from dataclasses import replace
 
 from harness.record import TestRecord, on_host
 from harness.report.base import TestStarted
-from harness.runner.controller_records import cut_short, never_began
-from harness.runner.device_pool import DevicePool
-from harness.runner.events import (
+from harness.runner.journal import Journal
+from harness.runner.look_requests import Looks
+from harness.runner.messages import Item
+from harness.runner.other_hosts import OtherHosts
+from harness.runner.reporters import Reporters
+from harness.runner.scheduling.device_pool import DevicePool
+from harness.runner.scheduling.plan import Attempt, Plan
+from harness.runner.scheduling.queue import Queue
+from harness.runner.scheduling.shuffle import ordered
+from harness.runner.scheduling.unit import Unit
+from harness.runner.scheduling.work_sharing import WorkSharing
+from harness.runner.session_setup import Setup
+from harness.runner.workers.controller_records import cut_short, never_began
+from harness.runner.workers.events import (
     DebuggerChanged,
     Event,
     HostReady,
@@ -30,20 +41,9 @@ from harness.runner.events import (
     WorkerGone,
     ZygoteGone,
 )
-from harness.runner.journal import Journal
-from harness.runner.look_requests import Looks
-from harness.runner.messages import Item
-from harness.runner.other_hosts import OtherHosts
-from harness.runner.plan import Attempt, Plan
-from harness.runner.queue import Queue
-from harness.runner.reporters import Reporters
-from harness.runner.session_setup import Setup
-from harness.runner.shuffle import ordered
-from harness.runner.unit import Unit
-from harness.runner.work_sharing import WorkSharing
-from harness.runner.worker_state import Cause, Worker
-from harness.runner.workers import Workers
-from harness.runner.zygote_owner import ZygoteOwner
+from harness.runner.workers.worker_state import Cause, Worker
+from harness.runner.workers.workers import Workers
+from harness.runner.workers.zygote_owner import ZygoteOwner
 
 # Seconds between the reporters' ticks, so that a person sees that the run goes on.
 TICK_S = 1.0

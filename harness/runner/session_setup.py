@@ -10,13 +10,13 @@ from harness import conformance_features
 from harness.configuration.override import Rule
 from harness.conformance.known import judged
 from harness.record import TestRecord
-from harness.runner.applied_overrides import judged as judged_by_rules
 from harness.runner.messages import Fork, Item
-from harness.runner.plan import Attempt
-from harness.runner.scheduling import Offer
-from harness.runner.time_limits import TimeLimits
-from harness.runner.timings import Timings, import_key
-from harness.runner.unit import Unit
+from harness.runner.scheduling.plan import Attempt
+from harness.runner.scheduling.schedule import Offer
+from harness.runner.scheduling.time_limits import TimeLimits
+from harness.runner.scheduling.timings import Timings, import_key
+from harness.runner.scheduling.unit import Unit
+from harness.runner.selection.applied_overrides import judged as judged_by_rules
 from harness.setting_values import LARGEST_SEED
 from harness.settings import EnvVar
 from harness.targets.device_set import DeviceSet

@@ -100,7 +100,7 @@ def _runners_filters() -> list[Filter]:
 
 
 # The functions that set filters and then run tests: unittest's, and that of a worker.
-_RUNS_OF_UNITTEST = {("unittest.runner", "run"), ("harness.runner.worker", "run_batch")}
+_RUNS_OF_UNITTEST = {("unittest.runner", "run"), ("harness.runner.worker_process.worker", "run_batch")}
 # The message of a filter that unittest sets beside its own until Python 3.11.
 _DEPRECATED_ASSERTS = r"Please use assert\w+ instead."
 

@@ -209,10 +209,11 @@ FOR_THE_TYPE_CHECKER = "harness"
 # Imports by import_module that the table does not allow: the importer and what it imports. A drop-in run
 # gives torch's cases our ranks before it imports a test's module; other runs do not load dropin.
 BY_NAME = {
-    ("runner.listing", "dropin"),
-    ("runner.forked_listing", "dropin.before_import"),  # the drop-in's decision, too
-    ("runner.listing", "runner.pytest_listing"),  # imports pytest, which only some modules need
-    ("runner.worker", "runner.pytest_worker"),
+    ("runner.worker_process.listing", "dropin"),
+    ("runner.worker_process.forked_listing", "dropin.before_import"),  # the drop-in's decision, too
+    # These two import pytest, which only some modules need.
+    ("runner.worker_process.listing", "runner.pytest_modules.pytest_listing"),
+    ("runner.worker_process.worker", "runner.pytest_modules.pytest_worker"),
     ("runner.cli", "run.cli"),  # `torch-harness run`, which runs no test
     ("runner.cli", "migrate.cli"),  # `torch-harness migrate`, the same
     ("runner.cli", "conformance.cli"),  # `torch-harness conformance`, the same

@@ -14,7 +14,7 @@ from harness.conformance.page import html_text, markdown_text
 from harness.conformance_features import Feature, feature_of, from_json, of_class, of_method, to_json, words
 from harness.outcomes import Status
 from harness.record import TestRecord
-from harness.runner import unit
+from harness.runner.scheduling import unit
 from suites.selftest.conformance.samples import report
 from suites.selftest.conformance.test_grids import texts
 

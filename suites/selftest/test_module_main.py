@@ -15,7 +15,7 @@ from pathlib import Path
 
 import harness
 from harness import module_main
-from harness.runner import shard_variables
+from harness.runner.selection import shard_variables
 
 # Where this process found the harness, for the processes it starts.
 SEARCH_PATH = os.pathsep.join([str(Path(harness.__file__).parents[1]), *sys.path])
@@ -134,12 +134,12 @@ class ShardTest(unittest.TestCase):
     def test_any_variable_asks_the_runner(self) -> None:
         """A family's variables cut the suite, and so do those of one that is added to ``shard_variables``."""
         part = unittest.TestSuite()
-        sharding = types.ModuleType("harness.runner.shard_assignment")
+        sharding = types.ModuleType("harness.runner.selection.shard_assignment")
         asked = unittest.mock.Mock(return_value=part)
         sharding.filter_suite = asked  # type: ignore[attr-defined]  # it is a stand-in
         runner = types.ModuleType("harness.runner")
         runner.sharding = sharding  # type: ignore[attr-defined]  # as above
-        replaced = {"harness.runner": runner, "harness.runner.shard_assignment": sharding}
+        replaced = {"harness.runner": runner, "harness.runner.selection.shard_assignment": sharding}
         added = (
             *shard_variables.FAMILIES,
             shard_variables.Family("New CI", "NEW_CI_PART", "NEW_CI_PARTS", 0),

@@ -34,7 +34,7 @@ CHILDREN, FIRST_CHILD = "children", "first-child"
 # What controllers, zygotes and workers import, and test modules from harness.
 RUNNER = (
     "harness.runner.command",
-    "harness.runner.zygote",
+    "harness.runner.worker_process.zygote",
     "harness.cases.multiprocess",
     "harness.report.junit",
 )

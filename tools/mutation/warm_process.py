@@ -27,8 +27,8 @@ from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
 from typing import Any, NoReturn
 
-from harness.runner.listing import list_module
-from harness.runner.worker import starts_ranks
+from harness.runner.worker_process.listing import list_module
+from harness.runner.worker_process.worker import starts_ranks
 from harness.settings import EnvVar
 from harness.system import posix
 from tools.mutation import planting

@@ -12,10 +12,10 @@ from harness.hosts.loop import Loop
 from harness.hosts.messages import ZYGOTE, Claim, Data, Message, Stream, ZygoteEnded
 from harness.runner import messages
 from harness.runner.messages import Done, Ended, Fork, Forked, Gone, Item, Kill, Load, Ready
-from harness.runner.plan import Attempt
+from harness.runner.scheduling.plan import Attempt
 from harness.wire import FrameReader, framed
 from suites.selftest.runner import runs
-from suites.selftest.runner.test_workers import gone
+from suites.selftest.runner.workers.test_workers import gone
 
 BODY = """
 class T(unittest.TestCase):

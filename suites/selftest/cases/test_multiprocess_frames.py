@@ -10,7 +10,7 @@ import unittest
 from typing import Any
 
 from harness.ranks.processes import pool
-from harness.runner.unittest_result import RecordingResult
+from harness.runner.worker_process.unittest_result import RecordingResult
 from suites.selftest.faults import frames
 from suites.selftest.faults.rows import FaultRows
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from harness.configuration.keys import BY_NAME, KEYS, OF_THE_PROJECT, as_variable, check_names, checked, shown
 from harness.errors import UsageError
-from harness.runner.options import build
+from harness.runner.command_line.options import build
 from harness.variables import VARIABLES
 
 HERE = Path("/project")

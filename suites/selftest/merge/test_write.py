@@ -14,7 +14,7 @@ from harness.merge.cli import summary_of
 from harness.merge.merged import merged
 from harness.merge.write import write
 from harness.runner import journal
-from harness.runner import timings as timings_file
+from harness.runner.scheduling import timings as timings_file
 from suites.selftest.merge.samples import halves
 from suites.selftest.runner import runs
 

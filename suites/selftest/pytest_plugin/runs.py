@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from harness.runner.shard_variables import STATUS_FILE, without_shard
+from harness.runner.selection.shard_variables import STATUS_FILE, without_shard
 from suites.selftest import warm_python
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -8,7 +8,7 @@ from collections import Counter
 
 from harness.errors import UsageError
 from harness.pytest_plugin.shards import wanted_shard
-from harness.runner.shard_variables import Shard
+from harness.runner.selection.shard_variables import Shard
 from suites.selftest.pytest_plugin.runs import Finished, PytestCase
 
 GITLAB = {"CI_NODE_INDEX": "2", "CI_NODE_TOTAL": "3"}

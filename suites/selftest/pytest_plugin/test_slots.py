@@ -13,8 +13,8 @@ from pathlib import Path
 from filelock import FileLock
 
 from harness.pytest_plugin.slots import Need, SlotBudget, need_of, take
-from harness.runner.scheduling import Capacity
-from harness.runner.unit import Demand
+from harness.runner.scheduling.schedule import Capacity
+from harness.runner.scheduling.unit import Demand
 from suites.selftest.pytest_plugin.runs import PATIENCE_S, ROOT
 
 
@@ -84,8 +84,8 @@ class BudgetTest(unittest.TestCase):
         code = (
             "import sys; from pathlib import Path\n"
             "from harness.pytest_plugin.slots import SlotBudget\n"
-            "from harness.runner.scheduling import Capacity\n"
-            "from harness.runner.unit import Demand\n"
+            "from harness.runner.scheduling.schedule import Capacity\n"
+            "from harness.runner.scheduling.unit import Demand\n"
             "budget = SlotBudget(Path(sys.argv[1]), Capacity(2, 0, None), 1, 2, alone=False)\n"
             "with budget.held(Demand(cpu_slots=2)): print('held', flush=True); sys.stdin.read()\n"
         )

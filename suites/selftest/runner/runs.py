@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from harness.record import TestRecord, from_json
-from harness.runner.shard_variables import without_shard
+from harness.runner.selection.shard_variables import without_shard
 from harness.variables import VERDICT_VARIABLES
 from suites.selftest import warm_python
 

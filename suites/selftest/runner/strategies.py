@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from harness.runner.timings import Timings, import_key
-from harness.runner.unit import Demand, Unit, of_id
-from harness.runner.warm_up import warm_up_key
+from harness.runner.scheduling.timings import Timings, import_key
+from harness.runner.scheduling.unit import Demand, Unit, of_id
+from harness.runner.worker_process.warm_up import warm_up_key
 
 MODULES = ("suites.a.test_one", "suites.a.test_two", "suites.b.test_one", "test_top")
 CASES = ("First", "Second", "Outer.Inner")

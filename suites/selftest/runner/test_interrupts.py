@@ -14,7 +14,7 @@ from harness.outcomes import Status
 from harness.runner.interrupts import Interrupts
 from suites.selftest.runner import runs
 from suites.selftest.runner.runs import PATIENCE_S, Finished, RunnerCase
-from suites.selftest.runner.test_workers import gone
+from suites.selftest.runner.workers.test_workers import gone
 
 HANGING = """
     class T(unittest.TestCase):

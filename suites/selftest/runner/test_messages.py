@@ -25,7 +25,7 @@ from harness.runner.messages import (
     decode,
     encode,
 )
-from harness.runner.plan import Attempt
+from harness.runner.scheduling.plan import Attempt
 
 EXAMPLES: tuple[Message, ...] = (
     Load(["a.b"], ["/p"], {"A": "b", "C": None}),

@@ -17,13 +17,13 @@ import psutil
 from harness.hosts.hosts import Host, from_text, to_text
 from harness.hosts.key import new_key
 from harness.hosts.lost_hosts import LostHosts
-from harness.runner.events import HostReady, HostUnusable, ZygoteGone
 from harness.runner.interrupts import Interrupts
 from harness.runner.other_hosts import OtherHosts
-from harness.runner.scheduling import Capacity
-from harness.runner.shared_capacity import HostCapacity, SharedCapacity
-from harness.runner.unit import Demand, of_id
-from harness.runner.workers import Workers
+from harness.runner.scheduling.schedule import Capacity
+from harness.runner.scheduling.shared_capacity import HostCapacity, SharedCapacity
+from harness.runner.scheduling.unit import Demand, of_id
+from harness.runner.workers.events import HostReady, HostUnusable, ZygoteGone
+from harness.runner.workers.workers import Workers
 from harness.settings import EnvVar
 from harness.targets.device_set import DeviceSet
 from suites.selftest.hosts.loopback import TREE, Loopback

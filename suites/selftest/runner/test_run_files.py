@@ -10,8 +10,8 @@ from harness.report.base import RunInfo
 from harness.runner import journal
 from harness.runner.run_files import make_directory, open_journal
 from suites.selftest.runner import runs
+from suites.selftest.runner.command_line.test_invocation import invocation
 from suites.selftest.runner.runs import RunnerCase
-from suites.selftest.runner.test_invocation import invocation
 
 
 class DirectoryTest(unittest.TestCase):

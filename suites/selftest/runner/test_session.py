@@ -9,9 +9,9 @@ from typing import Any
 from unittest import mock
 
 from harness.runner import session
-from harness.runner.plan import Plan, Policy
-from harness.runner.scheduling import Capacity
-from harness.runner.timings import Timings
+from harness.runner.scheduling.plan import Plan, Policy
+from harness.runner.scheduling.schedule import Capacity
+from harness.runner.scheduling.timings import Timings
 from harness.targets.device_set import DeviceSet
 from suites.selftest.runner import runs
 from suites.selftest.runner.runs import Finished, RunnerCase

@@ -11,12 +11,12 @@ from harness.conformance_features import Feature
 from harness.outcomes import Status
 from harness.record import TestRecord
 from harness.runner.messages import Fork, Item
-from harness.runner.plan import Attempt
-from harness.runner.scheduling import Capacity
+from harness.runner.scheduling.plan import Attempt
+from harness.runner.scheduling.schedule import Capacity
+from harness.runner.scheduling.time_limits import TimeLimits
+from harness.runner.scheduling.timings import Timings, import_key
+from harness.runner.scheduling.unit import of_id
 from harness.runner.session_setup import Setup
-from harness.runner.time_limits import TimeLimits
-from harness.runner.timings import Timings, import_key
-from harness.runner.unit import of_id
 from harness.targets.known import Known
 
 TODAY = datetime.date(2030, 1, 2)

@@ -24,7 +24,7 @@ from harness.configuration.override import Rule
 from harness.pytest_plugin.options import OPTIONS
 from harness.runner.exit_codes import MEANINGS
 from harness.runner.run_directory import KEPT_RUNS
-from harness.runner.shard_variables import FAMILIES, SLURM, SLURM_MIN, SLURM_STEP
+from harness.runner.selection.shard_variables import FAMILIES, SLURM, SLURM_MIN, SLURM_STEP
 from harness.settings import GRACE_S
 from harness.variables import VARIABLES
 from suites.selftest.environments import (
@@ -132,7 +132,7 @@ class Tables(unittest.TestCase):
         self.assert_rows("running", "Exit codes", rows)
 
     def test_shard_variables(self) -> None:
-        """The shard variables are those of ``harness/runner/shard_variables.py``, by who sets them."""
+        """The shard variables are those of ``selection/shard_variables.py``, by who sets them."""
         rows = [(f.set_by, f"{f.index}, {f.total}", str(f.first)) for f in FAMILIES]
         slurm = (SLURM.set_by, f"{SLURM.index}, {SLURM.total}", f"{SLURM_MIN}, by {SLURM_STEP}")
         self.assert_rows("shards", "Shards and merging", [*rows, slurm])

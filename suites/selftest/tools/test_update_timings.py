@@ -14,8 +14,8 @@ from pathlib import Path
 
 from harness.outcomes import Status
 from harness.record import TestRecord, dumps
-from harness.runner import timings
-from harness.runner.timings import Timings
+from harness.runner.scheduling import timings
+from harness.runner.scheduling.timings import Timings
 from tools import update_timings
 
 REPOSITORY = Path(__file__).resolve().parents[3]

@@ -9,8 +9,8 @@ from harness.ranks.external.launcher_environment import (
     LauncherEnvironment,
     launcher_environment,
 )
-from harness.runner.invocation import resolve
-from harness.runner.options import parse
+from harness.runner.command_line.invocation import resolve
+from harness.runner.command_line.options import parse
 
 HOST = {"MASTER_ADDR": "node1", "MASTER_PORT": "29500"}
 
