@@ -48,7 +48,7 @@ DROPPED = (
     Row("socket.setdefaulttimeout(3)", "socket.getdefaulttimeout()"),
     Row("sys.setswitchinterval(1)", "sys.getswitchinterval()"),
     Row("setattr(sys, 'tracebacklimit', 1)", "getattr(sys, 'tracebacklimit', None)"),
-    Row("setattr(tempfile, 'tempdir', '/')", "tempfile.gettempdir()"),
+    Row("setattr(tempfile, 'tempdir', '/var/tmp')", "tempfile.gettempdir()"),
     Row("setattr(warnings, 'formatwarning', print)", "warnings.formatwarning.__module__"),
     Row("logging.setLoggerClass(type('Mine', (logging.Logger,), {}))", "logging.getLoggerClass()"),
     Row("logging.setLogRecordFactory(print)", "logging.getLogRecordFactory()"),
