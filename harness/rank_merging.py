@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from harness.communication.call_differences import explain_failed_call
-from harness.communication.checks import Check, Finding, findings
-from harness.communication.explain import RankState, explain
+from harness.communication.analysis.call_differences import explain_failed_call
+from harness.communication.analysis.checks import Check, Finding, findings
+from harness.communication.analysis.explain import RankState, explain
 from harness.communication_call import Call, Kind
 from harness.frames import main_stack, users_frame
 from harness.outcomes import (

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
+from harness.communication.analysis.wait_graph import SERVING
 from harness.communication.call_log import Observation
 from harness.communication.log_copy import LogSource
-from harness.communication.wait_graph import SERVING
 from harness.hosts.loop import BufferedWriter, Loop
 from harness.hosts.messages import Data, HostSwept, Message, RankEnded, Stream
 from harness.protocol import Exited, Swept, decode

@@ -17,8 +17,8 @@ from dataclasses import replace
 from struct import Struct
 from typing import Any, overload
 
-from harness.communication.arguments import KINDS
-from harness.communication.signatures import WITH_COUNTS, signature_of
+from harness.communication.record.arguments import KINDS
+from harness.communication.record.signatures import WITH_COUNTS, signature_of
 from harness.communication_call import Call, Kind, Signature, signature_from_json
 from harness.field_checks import LARGEST_S
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import environment
-from harness.communication.values import ValueFile
+from harness.communication.tensor_values.values import ValueFile
 from harness.targets.current import current
 from harness.targets.declared import is_undeclared
 from harness.targets.target import MESSAGES, MOVING, REDUCING

@@ -1,8 +1,8 @@
 """Computes with numpy alone the tensors that every rank must hold after each step of a program.
 
-What a collective computes is in ``harness.communication.reference``; here is what a program gives to it.
-Arrays have the numpy type of the same name, or float32 for the two 16-bit floating-point dtypes. Integers
-wrap around as they do on a device.
+What a collective computes is in ``harness.communication.tensor_values.reference``; here is what a program
+gives to it. Arrays have the numpy type of the same name, or float32 for the two 16-bit floating-point dtypes.
+Integers wrap around as they do on a device.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.communication.element_types import EPSILON
-from harness.communication.reference import Collective, results
+from harness.communication.tensor_values.element_types import EPSILON
+from harness.communication.tensor_values.reference import Collective, results
 from harness.fuzzing.program import (
     COALESCED,
     COMPLEX,

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic
 
-from harness.communication.wait_graph import RankView, Waiting, waits_now
+from harness.communication.analysis.wait_graph import RankView, Waiting, waits_now
 from harness.communication_call import under_way
 from harness.frames import Frame
 from harness.look.processes import below

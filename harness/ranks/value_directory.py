@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from harness.communication.checks import Finding
-from harness.communication.values import read_directory
+from harness.communication.analysis.checks import Finding
+from harness.communication.tensor_values.values import read_directory
 from harness.system.scratch import remove, scratch
 
 
@@ -19,7 +19,7 @@ class ValueDirectory:
         """What is wrong with the values, once the ranks have ended or reported; the directory is removed."""
         if not self.path:
             return ()
-        from harness.communication.value_check import value_findings  # imports numpy
+        from harness.communication.tensor_values.value_check import value_findings  # imports numpy
 
         values = read_directory(self.path)
         self.close()

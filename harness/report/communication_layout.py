@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from harness.communication.matching import (
+from harness.communication.analysis.matching import (
     CallsByRank,
     Difference,
     Row,

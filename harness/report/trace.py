@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from harness.communication.matching import messages, paired, rows
+from harness.communication.analysis.matching import messages, paired, rows
 from harness.communication_call import Call
 from harness.outcomes import Status
 from harness.record import MOST_CALLS, RankRecord, TestRecord

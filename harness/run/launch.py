@@ -11,7 +11,7 @@ from time import monotonic
 
 from harness import coverage_hook, environment
 from harness.cases.verdict import left_behind
-from harness.communication.checks import Finding
+from harness.communication.analysis.checks import Finding
 from harness.errors import UsageError
 from harness.look.on_signal import shown_on_signal
 from harness.outcomes import Status, TestOutcome, lost_a_peer

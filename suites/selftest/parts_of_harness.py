@@ -64,7 +64,7 @@ TABLE = (
     Part("communication", ("communication",), (*LOW, "system.after_import")),
     # As low as this, because the text of a failure is a report and is also what a test raises. Of what ranks
     # communicate it shows what belongs together.
-    Part("report", ("report",), ("values", "communication.matching")),
+    Part("report", ("report",), ("values", "communication.analysis.matching")),
     # Which files tests execute, noted in workers and ranks, and which tests a change can affect.
     Part("impact", ("impact",), ("values", "report.text")),
     # What a project's file says, as values; read by every way into tests.
@@ -80,7 +80,11 @@ TABLE = (
     # What is tested: values that a plugin writes, read in the runner's processes and in ranks.
     Part("targets", ("targets",), ("values", "releases", "requirements", "configuration")),
     # What tests say that they try, recorded in ranks, and the reports that the runner makes of it.
-    Part("conformance", ("conformance",), ("values", "communication.values", "report", "system", "targets")),
+    Part(
+        "conformance",
+        ("conformance",),
+        ("values", "communication.tensor_values.values", "report", "system", "targets"),
+    ),
     # Models for test authors, and for the cases that train them. They move to the device that was found.
     Part("models", ("models",), (*LOW, "requirements")),
     # How the outcomes of ranks become a test's: what they communicated is a part of that.
@@ -122,7 +126,7 @@ TABLE = (
         ("fuzzing",),
         (
             *(*LOW, "test case", "requirements", "targets", "ranks.modes", "ranks.local", "cases"),
-            *("communication.reference", "communication.element_types"),
+            *("communication.tensor_values.reference", "communication.tensor_values.element_types"),
             "graphs",  # traced train steps and functions of views are fuzzed
         ),
     ),
@@ -147,7 +151,13 @@ TABLE = (
         ("runner",),
         (
             *(*LOW, "report", "requirements", "system", "ranks.deadlines", "targets", "conformance", "hosts"),
-            *("configuration", "look", "communication.warm_up", "impact", "ranks.processes.late_imports"),
+            *(
+                "configuration",
+                "look",
+                "communication.taps.warm_up",
+                "impact",
+                "ranks.processes.late_imports",
+            ),
             "dropin.exit_at_import",
         ),
     ),

@@ -211,8 +211,8 @@ class MistakeTest(unittest.TestCase):
             ("ranks.threads.rank", "import harness.ranks.modes", "ranks.modes is of ranks.modes"),
             (
                 "report.text",
-                "from harness.runner import unit",
-                "report may import values, communication.matching",
+                "from harness.runner.scheduling import unit",
+                "report may import values, communication.analysis.matching",
             ),
             ("runner.scheduling.unit", "from harness.ranks.job import Job", "ranks.job is of ranks"),
             (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unittest
 from dataclasses import replace
 
-from harness.communication.checks import Check, Finding
+from harness.communication.analysis.checks import Check, Finding
 from harness.communication_call import Call, Kind, Signature
 from harness.outcomes import (
     ErrorInfo,

@@ -189,8 +189,8 @@ def serve(*, calls: int) -> None:
     import torch
     import torch.distributed as dist
 
-    from harness.communication import taps
     from harness.communication.call_log import LOG_BYTES, CallLog
+    from harness.communication.taps import taps
 
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")

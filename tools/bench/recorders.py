@@ -19,11 +19,11 @@ from struct import Struct
 from typing import Any
 
 from harness import rank_merging
-from harness.communication import taps, warm_up
-from harness.communication.arguments import METHODS
-from harness.communication.group_shutdown import awaiting, noting
-from harness.communication.reduce_operations import OPTIONS
-from harness.communication.tap_state import Taps
+from harness.communication.record.arguments import METHODS
+from harness.communication.record.reduce_operations import OPTIONS
+from harness.communication.taps import taps, warm_up
+from harness.communication.taps.group_shutdown import awaiting, noting
+from harness.communication.taps.tap_state import Taps
 from harness.compiler_state import uncompiled
 
 # By the name that a table has for each.

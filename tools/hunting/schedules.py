@@ -11,7 +11,7 @@ import random
 from collections.abc import Iterable
 from typing import Any
 
-from harness.communication.chaos import PACES, Chaos
+from harness.communication.record.chaos import PACES, Chaos
 from harness.fuzzing.hunted import Hunted, Rejected
 from harness.fuzzing.player import played
 from harness.settings import EnvVar

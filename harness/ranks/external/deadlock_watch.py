@@ -18,8 +18,8 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from harness.communication.analysis.wait_graph import SERVING, RankView, prove
 from harness.communication.call_log import Head
-from harness.communication.wait_graph import SERVING, RankView, prove
 from harness.communication_call import Call, call_from_json, to_json, under_way
 from harness.system import posix
 

@@ -18,8 +18,8 @@ from time import monotonic
 from typing import Any
 
 from harness.communication import call_log
-from harness.communication.chaos import chaos_of
-from harness.communication.recording import recording
+from harness.communication.record.chaos import chaos_of
+from harness.communication.record.recording import recording
 from harness.communication_call import Call
 from harness.outcomes import RankOutcome, Status, SubtestOutcome
 from harness.ranks import guard, process_groups

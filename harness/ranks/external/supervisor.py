@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from harness.communication import taps
+from harness.communication.taps import taps
 from harness.outcomes import RankOutcome, Status
 from harness.rank_merging import DEFAULT_RULES, MergeRules, apply_rules
 from harness.ranks.deadlines import Action, EndReason, Limits, SupervisorView, decide, why_deadlocked

@@ -15,7 +15,7 @@ import types
 import unittest
 from collections.abc import Callable
 
-from harness.communication import taps
+from harness.communication.taps import taps
 from harness.ranks.external.unittest_run import UnittestRun
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from time import monotonic
 
 from harness.communication import call_log
-from harness.communication.missing_ranks import undecided
-from harness.communication.wait_graph import SERVING, RankView, Waiting, prove
+from harness.communication.analysis.missing_ranks import undecided
+from harness.communication.analysis.wait_graph import SERVING, RankView, Waiting, prove
 from harness.system import posix
 
 # Seconds between two looks. A look costs microseconds a rank; a deadlock is known after three of them.

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterable
 
 from harness import compiler_state
-from harness.communication.warm_up import prepare_forks
+from harness.communication.taps.warm_up import prepare_forks
 from harness.system import gpu_count
 
 # Modules that import all the others, by the part of the compiler that needs them. Found by comparing

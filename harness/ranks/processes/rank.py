@@ -22,9 +22,9 @@ from typing import Any, NoReturn, TextIO
 
 from harness import compiler_state, coverage_hook
 from harness.communication import call_log
-from harness.communication.chaos import chaos_of
-from harness.communication.recording import recording
-from harness.communication.values import ValueFile
+from harness.communication.record.chaos import chaos_of
+from harness.communication.record.recording import recording
+from harness.communication.tensor_values.values import ValueFile
 from harness.conformance import cells
 from harness.impact import recorder
 from harness.outcomes import EXIT_ERROR, Status

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.communication import call_log
-from harness.communication.wait_graph import RankView, prove
+from harness.communication.analysis.wait_graph import RankView, prove
 from harness.system import posix
 
 

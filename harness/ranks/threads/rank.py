@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from harness.communication.call_log import LOG_BYTES, CallLog
-from harness.communication.chaos import chaos_of, recorder
 from harness.communication.history import history_of_thread
-from harness.communication.taps import members_of, value_recorder
-from harness.communication.values import ValueFile
+from harness.communication.record.chaos import chaos_of, recorder
+from harness.communication.taps.taps import members_of, value_recorder
+from harness.communication.tensor_values.values import ValueFile
 from harness.conformance import cells
 from harness.outcomes import SubtestOutcome
 from harness.ranks.direct_channel import DirectChannel

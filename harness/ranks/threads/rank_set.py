@@ -28,8 +28,8 @@ from time import monotonic
 from typing import Any
 
 from harness.communication import call_log
-from harness.communication.arguments import Arguments
-from harness.communication.recorder import key_and_arguments
+from harness.communication.record.arguments import Arguments
+from harness.communication.record.recorder import key_and_arguments
 from harness.outcomes import RankOutcome, SubtestOutcome
 from harness.protocol import SubtestFailed
 from harness.ranks.result import final_result

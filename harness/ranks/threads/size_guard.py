@@ -10,8 +10,8 @@ import threading
 from collections import defaultdict, deque
 from collections.abc import Mapping
 
-from harness.communication.difference_text import difference_text, message_text
-from harness.communication.matching import Channel, Row, difference, row_key
+from harness.communication.analysis.difference_text import difference_text, message_text
+from harness.communication.analysis.matching import Channel, Row, difference, row_key
 from harness.communication_call import Call, Kind
 from harness.ranks.threads.collective_matcher import MismatchError
 

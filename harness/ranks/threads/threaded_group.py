@@ -13,7 +13,7 @@ from typing import Any
 import torch.distributed as dist
 from torch.testing._internal.distributed import multi_threaded_pg as threaded
 
-from harness.communication.arguments import METHODS, Arguments, of_method
+from harness.communication.record.arguments import METHODS, Arguments, of_method
 from harness.compiler_state import uncompiled
 from harness.ranks.threads.rank import current
 

@@ -23,11 +23,11 @@ from torch._C import _distributed_c10d
 from torch.distributed import distributed_c10d as c10d
 from torch.testing._internal.distributed import multi_threaded_pg as threaded
 
-from harness.communication import taps
-from harness.communication.arguments import METHODS
-from harness.communication.operator_taps import untap_operators
-from harness.communication.python_groups import overrides
-from harness.communication.tap_state import Taps
+from harness.communication.record.arguments import METHODS
+from harness.communication.taps import taps
+from harness.communication.taps.operator_taps import untap_operators
+from harness.communication.taps.python_groups import overrides
+from harness.communication.taps.tap_state import Taps
 from harness.compiler_state import uncompiled
 from harness.ranks.threads.rank import ThreadOwner, current
 from harness.ranks.threads.threaded_group import BACKEND, ThreadedGroup, arriving, make_group, register

@@ -24,7 +24,7 @@ from io import TextIOWrapper
 from typing import NoReturn
 
 from harness import coverage_hook
-from harness.communication.warm_up import prepare_forks
+from harness.communication.taps.warm_up import prepare_forks
 from harness.errors import ProtocolError
 from harness.impact import recorder
 from harness.outcomes import EXIT_ERROR

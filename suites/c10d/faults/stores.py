@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import torch.distributed as dist
 
-from harness.communication.group_shutdown import CAME_OUT
+from harness.communication.taps.group_shutdown import CAME_OUT
 from suites.planting import replacing
 
 STORE = "torch._C._distributed_c10d:Store"

@@ -6,10 +6,10 @@ import unittest
 
 import torch
 
-from harness.communication.arguments import Arguments
-from harness.communication.checks import findings
+from harness.communication.analysis.checks import findings
 from harness.communication.log_entries import LENGTH, Entry, LoggedCalls, all_alike
-from harness.communication.signatures import call_text, group_text
+from harness.communication.record.arguments import Arguments
+from harness.communication.record.signatures import call_text, group_text
 from harness.communication_call import Call, Signature
 
 GROUP = group_text("7", (4, 6), made_at="", default=False, generation=0, timeout_s=9.0, backend="gloo")

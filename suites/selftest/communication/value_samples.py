@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.communication.values import CallValues, Tensor
+from harness.communication.tensor_values.values import CallValues, Tensor
 from harness.communication_call import Call
 from suites.selftest.communication.samples import call
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import given
 
-from harness.communication.reference import combined
+from harness.communication.tensor_values.reference import combined
 from harness.fuzzing import CollectiveStep, Message, Program, Straggler, programs
 from harness.fuzzing.reference import (
     exact,

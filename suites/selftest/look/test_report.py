@@ -8,7 +8,7 @@ import select
 import unittest
 from dataclasses import replace
 
-from harness.communication.wait_graph import Waiting
+from harness.communication.analysis.wait_graph import Waiting
 from harness.communication_call import Call, Kind, Signature
 from harness.errors import UsageError
 from harness.frames import Frame

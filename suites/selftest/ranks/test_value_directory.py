@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import unittest
 
-from harness.communication import values
-from harness.communication.checks import Check
-from harness.communication.values import ValueFile
+from harness.communication.analysis.checks import Check
+from harness.communication.tensor_values import values
+from harness.communication.tensor_values.values import ValueFile
 from harness.ranks.value_directory import ValueDirectory
 from suites.selftest.communication.value_samples import tensor
 from suites.selftest.communication.value_samples import values as values_of

@@ -14,7 +14,7 @@ from unittest import mock
 
 import torch.distributed  # noqa: F401 - the ranks of this process's server have it then
 
-from harness.communication.difference_text import Explanation
+from harness.communication.analysis.difference_text import Explanation
 from harness.outcomes import TestOutcome
 from tools import fuzz_communication
 from tools.communication_fuzzing.case import FuzzCase, drawn

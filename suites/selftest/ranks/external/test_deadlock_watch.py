@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import torch.distributed as dist
 
+from harness.communication.analysis.wait_graph import SERVING
 from harness.communication.call_log import Head
-from harness.communication.wait_graph import SERVING
 from harness.communication_call import Call, Kind, Signature
 from harness.ranks.external.deadlock_watch import ExternalDeadlockWatch, calls_when_stuck
 from harness.system import posix

@@ -16,7 +16,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.testing._internal.distributed.multi_threaded_pg import ProcessLocalGroup
 
-from harness.communication import taps
+from harness.communication.taps import taps
 from harness.communication_call import Call, Kind
 from harness.outcomes import Status
 from harness.ranks.direct_channel import DirectChannel

@@ -18,7 +18,7 @@ PROGRAM = """
 import mmap, torch
 import torch.distributed as dist
 from harness import rank_merging
-from harness.communication import taps
+from harness.communication.taps import taps
 from harness.communication.call_log import LOG_BYTES, CallLog, read
 memory = mmap.mmap(-1, LOG_BYTES)
 taps.install(CallLog(memory))
@@ -35,7 +35,7 @@ IN_TURNS = """
 import mmap, torch
 import torch.distributed as dist
 from unittest import mock
-from harness.communication import taps
+from harness.communication.taps import taps
 from harness.communication.call_log import LOG_BYTES, CallLog
 from tools.bench import recorders
 log = CallLog(mmap.mmap(-1, LOG_BYTES))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unittest
 from unittest import mock
 
-from harness.communication.chaos import PACES, Chaos
+from harness.communication.record.chaos import PACES, Chaos
 from harness.fuzzing import hunted
 from harness.fuzzing.player import quiet_environment
 from harness.fuzzing.signature import Failure, Kind

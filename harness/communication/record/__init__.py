@@ -1,0 +1,1 @@
+"""What is recorded in a rank: of each call its arguments, numbers, group, line, waits and memory."""

@@ -1,0 +1,1 @@
+"""Self-tests of ``harness/communication/taps``."""
