@@ -68,9 +68,9 @@ def replacing(
 
     ``targets`` are all the names that it is called by, as ``module:attribute`` or ``module:Class.method``;
     a module function that its package exports has two. Calls for which ``when(*args, **kwargs)`` is false are
-    not concerned: they go to the original and touch nothing. Nor do calls that raise: what is refused does
-    nothing faulty, unless the function ``refuses`` on purpose and the fault is that it does not. Watched
-    where not planted.
+    not concerned: they go to the original and touch nothing, as do those whose arguments have other types
+    than ``when`` can judge. Nor do calls that raise: what is refused does nothing faulty, unless the function
+    ``refuses`` on purpose and the fault is that it does not. Watched where not planted.
     """
     names = [targets] if isinstance(targets, str) else list(targets)
 
@@ -96,7 +96,10 @@ def _substitute(
 ) -> Callable[..., Any]:
     @functools.wraps(original)
     def substitute(*args: Any, **kwargs: Any) -> Any:
-        concerned = when(*args, **kwargs)
+        try:
+            concerned = when(*args, **kwargs)
+        except (AttributeError, TypeError):  # the original says what is wrong with arguments of other types
+            concerned = False
         if concerned and refuses:
             touch()
         if concerned and faulty is not None:

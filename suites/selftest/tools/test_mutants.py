@@ -217,6 +217,16 @@ class Planting(unittest.TestCase):
             arithmetic.double(None)  # type: ignore[arg-type]  # that is the point
         self.assertEqual(self.touched, 0)
 
+    def test_a_call_that_cannot_be_judged_is_not_concerned(self) -> None:
+        name = f"{arithmetic.__name__}:double"
+        mutant = replacing("x", "", name, lambda right, n: 0, lambda n: n > 2)
+        assert mutant.watch is not None
+        for put in (mutant.watch, mutant.plant):
+            put(self.touch)
+            with self.assertRaisesRegex(TypeError, "for \\*: 'int' and 'NoneType'"):
+                arithmetic.double(None)  # type: ignore[arg-type]  # that is the point
+        self.assertEqual(self.touched, 0)
+
     def test_a_refusal_is_concerned_where_the_fault_is_that_there_is_none(self) -> None:
         name = f"{arithmetic.__name__}:double"
         mutant = replacing("x", "", name, lambda right, n: 0, lambda n: n is None, refuses=True)
