@@ -137,9 +137,9 @@ class ShardTest(unittest.TestCase):
         sharding = types.ModuleType("harness.runner.selection.shard_assignment")
         asked = unittest.mock.Mock(return_value=part)
         sharding.filter_suite = asked  # type: ignore[attr-defined]  # it is a stand-in
-        runner = types.ModuleType("harness.runner")
-        runner.sharding = sharding  # type: ignore[attr-defined]  # as above
-        replaced = {"harness.runner": runner, "harness.runner.selection.shard_assignment": sharding}
+        selection = types.ModuleType("harness.runner.selection")
+        selection.shard_assignment = sharding  # type: ignore[attr-defined]  # as above
+        replaced = {"harness.runner.selection": selection}
         added = (
             *shard_variables.FAMILIES,
             shard_variables.Family("New CI", "NEW_CI_PART", "NEW_CI_PARTS", 0),
