@@ -46,6 +46,16 @@ class T(unittest.TestCase):
         meet(self, {act})
     test_1 = test_2 = test_3 = test_4 = test_5 = test_6 = act
 """
+# An agent that sleeps has passed on all that this process has said: one with something to read would not.
+KILL_AGENT = """
+def kill_agent():
+    import psutil
+    agent = psutil.Process(int(open("agent").read()))
+    while agent.status() != psutil.STATUS_SLEEPING:
+        os.sched_yield()
+    agent.kill()
+    threading.Event().wait()
+"""
 # No batch has two tests, and no host runs two at once.
 OWN, OTHERS = DeviceSet(("0", "1"), "MY_DEVICES"), DeviceSet(("6", "7"), "MY_DEVICES")
 NO_KEY = {EnvVar.KEY_FILE: "/nonexistent/key"}
@@ -129,8 +139,7 @@ class OneQueueTest(SharedRunCase):
 
     def test_lost_host(self) -> None:
         """The test on a host that is lost is an error with the host's name; others run elsewhere."""
-        kill = "lambda: (os.kill(int(open('agent').read()), signal.SIGKILL), threading.Event().wait())"
-        self.write("test_m", MEETS.format(act=kill))
+        self.write("test_m", KILL_AGENT + MEETS.format(act="kill_agent"))
         run, agent = self.run_shared("test_m")
         self.assertEqual(agent.wait(PATIENCE_S), -signal.SIGKILL)
         self.assertEqual(sorted(r.status.value for r in run.records), ["error", *5 * ["passed"]], run.out)
