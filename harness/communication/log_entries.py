@@ -93,12 +93,12 @@ class LoggedCalls(Sequence[Call]):
             told = _TOLD[flags % len(_TOLD)]
             yield Call(made, sequence, number, started, waiting or None, ended or None, at, threads, *told)
 
-    def compared(self) -> list[tuple[bytes, bytes, int]] | None:
-        """Texts and sequence of each call that peers must have alike.
+    def compared(self) -> dict[bytes, list[tuple[bytes, int]]] | None:
+        """Text and sequence of each call that peers must have alike, in order, by the text of its group.
 
         None where one of them has not ended, or may be wrong although all ranks have it.
         """
-        found: list[tuple[bytes, bytes, int]] = []
+        found: dict[bytes, list[tuple[bytes, int]]] = {}
         known: dict[tuple[int, int], tuple[bytes, bytes] | None] = {}
         for signature, _, sequence, _, _, _, group, _, _, ended in self._entries:
             if (signature, group) in known:
@@ -112,22 +112,35 @@ class LoggedCalls(Sequence[Call]):
             if texts is not None:
                 if not ended:
                     return None
-                found.append((*texts, sequence))
+                text, of_group = texts
+                found.setdefault(of_group, []).append((text, sequence))
         return found
 
 
 def all_alike(calls: Mapping[int, Sequence[Call]]) -> bool:
-    """Whether nothing can be wrong: all ranks have logged the same calls, and each has ended.
+    """Whether nothing can be wrong: all members of each group have logged the same calls, and each has ended.
 
     False also where it cannot be seen so easily.
     """
-    first: list[tuple[bytes, bytes, int]] | None = None
-    for mine in calls.values():
+    first: dict[bytes, list[tuple[bytes, int]]] = {}
+    ranks: dict[bytes, list[int]] = {}
+    for rank, mine in calls.items():
         compared = mine.compared() if isinstance(mine, LoggedCalls) else None
-        if compared is None or (first is not None and compared != first):
+        if compared is None:
             return False
-        first = compared
-    return True
+        for group, called in compared.items():
+            if first.setdefault(group, called) != called:
+                return False
+            ranks.setdefault(group, []).append(rank)
+    return all(len(having) == len(calls) or _are_members(having, group) for group, having in ranks.items())
+
+
+def _are_members(ranks: Sequence[int], group: bytes) -> bool:
+    """Whether these are the members of a group, by its text; "" is the group of calls that have none."""
+    try:
+        return bool(group) and sorted(_of_group(group).members) == sorted(ranks)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):  # the test has overwritten it
+        return False
 
 
 # What is nowhere compared: ranks need not have the same, and rank 0 alone sets many a key.

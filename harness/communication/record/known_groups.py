@@ -13,8 +13,8 @@ from harness.communication.record.signatures import group_text
 from harness.communication.record.user_lines import ObjectCall
 from harness.communication_call import UNNAMED
 
-# What torch calls the default group.
-_DEFAULT = "default_pg"
+# What torch calls the default group, and one without a description.
+_DEFAULT, _UNDEFINED = "default_pg", "undefined"
 
 
 class KnownGroup:
@@ -106,7 +106,8 @@ class KnownGroups:
 
     def _fresh(self, group: Any, name: str) -> KnownGroup:
         generation, line = self._made.get(name, (0, ""))
-        default = _is_default(group)
+        described = _described(group)
+        default = described == _DEFAULT
         members = self._members_of(group)
         told = group_text(
             name,
@@ -116,7 +117,7 @@ class KnownGroups:
             generation=generation,
             timeout_s=_timeout_of(group),
             backend=_backend_name(group),
-            description=_description(group),
+            description="" if described in (_DEFAULT, _UNDEFINED) else described,
         )
         return KnownGroup(self._ref(group), told, self.write(told), generation, known=bool(members))
 
@@ -128,21 +129,12 @@ def _group_name(group: Any) -> str:
         return UNNAMED
 
 
-def _is_default(group: Any) -> bool:
-    return _described(group) == _DEFAULT
-
-
-def _description(group: Any) -> str:
-    """What torch or the user calls the group: ``mesh_tp``; "" for the default group and for one without."""
-    described = _described(group)
-    return "" if described in (_DEFAULT, "undefined") else described
-
-
 def _described(group: Any) -> str:
+    """What torch or the user calls the group, as ``mesh_tp``."""
     try:
         return str(group.group_desc)
     except (AttributeError, RuntimeError):  # a group of Python's without a description
-        return "undefined"
+        return _UNDEFINED
 
 
 def _backend_name(group: Any) -> str:

@@ -9,6 +9,7 @@ from harness.communication.analysis.rpc_workers import JOINING
 from harness.communication.call_log import CallLog
 from harness.communication.record.known_groups import KnownGroups
 from harness.communication.record.python_threads import count as python_threads
+from harness.communication.record.signatures import store_text
 from harness.communication.record.user_lines import Places
 from harness.communication_call import Kind, Signature
 
@@ -83,8 +84,8 @@ class OtherCalls:
         ``prefix`` is what the store puts before it. ``workers``: the rank waits for as many calls like this.
         ``bounded``: for somebody who may be no rank of the test.
         """
-        signature = _signature_of_store(operation, prefix, kind, key, timeout_s, workers)
-        token = self._begins(signature, waits=kind is Kind.STORE)
+        told = store_text(operation, prefix, kind, key, timeout_s, workers)
+        token = self._begins(told, waits=kind is Kind.STORE)
         if bounded:
             self.log.wait(token, True)
         return token
@@ -101,9 +102,9 @@ class OtherCalls:
         """Records that the rank asks a worker of RPC, and ``waits`` for the answer."""
         return self._begins(Signature(operation, kind=Kind.ANSWER, key=worker), waits=waits)
 
-    def _begins(self, signature: Signature, *, waits: bool, number: int = 1) -> int:
+    def _begins(self, made: str | Signature, *, waits: bool, number: int = 1) -> int:
         place = self._places.find(3)
-        return self.log.begin(self.log.text(signature), place, 1, number, python_threads(), waits=waits)
+        return self.log.begin(self.log.text(made), place, 1, number, python_threads(), waits=waits)
 
     def cpp_begins(self, name: str) -> int:
         """Records that a function begins that waits in C++ for the calls it starts: a backward pass, say."""
@@ -125,10 +126,3 @@ class OtherCalls:
 @functools.lru_cache(maxsize=256)
 def _signature_in_cpp(name: str) -> Signature:
     return Signature(name, kind=Kind.IN_CPP)
-
-
-@functools.lru_cache(maxsize=256)
-def _signature_of_store(
-    operation: str, prefix: str, kind: Kind, key: str, timeout_s: float | None, workers: int
-) -> Signature:
-    return Signature(operation, prefix, kind, key=key, timeout_s=timeout_s, workers=workers)

@@ -23,7 +23,7 @@ from harness.communication.record.memory_use import Used
 from harness.communication.record.pending_calls import PendingCalls
 from harness.communication.record.python_threads import LIVE
 from harness.communication.record.python_threads import count as python_threads
-from harness.communication.record.signatures import call_text
+from harness.communication.record.signatures import call_text, ending_text
 from harness.communication.record.user_lines import ObjectCall
 from harness.communication.record.usual_calls import UsualCalls
 from harness.communication_call import Kind, Signature
@@ -257,8 +257,7 @@ class Recorder(UsualCalls):
         known = self._groups.get(id(group)) or self._known.find(group)
         place = self._places.find(2)
         if self._places.last:
-            told = {**json.loads(known.told), "operation": "destroy_process_group", "kind": Kind.ENDING.value}
-            self.log.end(self.log.begin(self.log.text(json.dumps(told)), place, 1))
+            self.log.end(self.log.begin(self.log.text(ending_text(known.told)), place, 1))
 
     # -- calls that C++ makes: their handles are not seen, but the tensors that they fill are
 

@@ -128,6 +128,28 @@ class EntriesTest(unittest.TestCase):
         self.assertTrue(all_alike({0: self.ended(sets, ended=0.0), 1: self.ended()}))
         self.assertFalse(all_alike({0: tuple(both[0]), 1: both[1]}))
 
+    def test_alike_by_group(self) -> None:
+        """Members of each group are alike, whatever other ranks do in groups of theirs."""
+        reduce, gather = (self.text(call_text(name, Arguments())) for name in ("all_reduce", "all_gather"))
+        making = self.text('{"operation":"x","kind":"making"}')
+        group, alone, broken = map(self.text, (GROUP, GROUP.replace("[4, 6]", "[5]"), "[" * 9999))
+        both = {rank: self.ended(reduce, gather, group=group) for rank in (6, 4)}
+        other = self.ended(gather, group=alone)
+        table = (
+            ("two groups", {**both, 5: other}, True),
+            ("a rank without a call", {**both, 5: other, 7: self.ended()}, True),
+            ("a member that makes another call", {**both, 6: self.ended(gather, gather, group=group)}, False),
+            ("a member that makes none", {4: both[4], 6: self.ended(), 5: other}, False),
+            ("a member of which nothing is known", {4: both[4], 5: other}, False),
+            ("a rank that is no member", {**both, 5: both[4], 7: self.ended()}, False),
+            ("a group that is none", {4: self.ended(reduce, group=broken), 6: self.ended()}, False),
+            ("made by some", {4: self.ended(making), 6: self.ended()}, False),
+        )
+        for name, ranks, expected in table:
+            with self.subTest(name):
+                self.assertIs(all_alike(ranks), expected)
+                self.assertFalse(expected and findings({r: tuple(ranks[r]) for r in ranks}))
+
     def ended(self, *signatures: int, group: int = 0, first: int = 1, ended: float = 2.0) -> LoggedCalls:
         """Calls with numbers from ``first`` on that have ended at that time."""
         entries: list[Entry] = [

@@ -21,23 +21,24 @@ from harness.communication.taps.warm_up import ROUNDS, prepare_forks, warm_up
 
 # What runs at the first calls of each rank.
 FIRST = {
-    *(
-        "harness.communication.record.other_calls.makes_group",
-        "harness.communication.record.other_calls.uses_store",
-    ),
-    *("harness.communication.record.recorder.began", "harness.communication.record.recorder.waited"),
-    *("harness.communication.record.known_groups.find", "harness.communication.record.user_lines._text"),
-    *(
-        "harness.communication.record.user_lines._find_owner",
-        "harness.communication.record.signatures.call_text",
-    ),
-    *(
-        "harness.communication.record.signatures.group_text",
-        "harness.communication.record.signatures._tensors",
-    ),
-    *("harness.communication.call_log.text", "harness.communication.call_log.begin"),
-    *("harness.communication.call_log.end", "harness.communication_call.to_json"),
-    "harness.frames.place_text",
+    f"harness.{name}"
+    for name in (
+        "communication.record.other_calls.makes_group",
+        "communication.record.other_calls.uses_store",
+        "communication.record.recorder.began",
+        "communication.record.recorder.waited",
+        "communication.record.known_groups.find",
+        "communication.record.user_lines._text",
+        "communication.record.user_lines._find_owner",
+        "communication.record.signatures.call_text",
+        "communication.record.signatures.group_text",
+        "communication.record.signatures.store_text",
+        "communication.record.signatures._tensors",
+        "communication.call_log.text",
+        "communication.call_log.begin",
+        "communication.call_log.end",
+        "frames.place_text",
+    )
 }
 
 
