@@ -67,6 +67,8 @@ SURVIVORS: dict[str, dict[str, str]] = {
     "write_in_graph_is_lost": {
         "*.VersionsTest.test_*": "versions are raised outside of the graph",
         "*.test_backward_mutation_on_grad_out": "the partitioner leaves the write to a tangent out anyway",
+        "*.ViewProgramsTest.test_shared_arguments_*": "its programs fail as one of the book does, "
+        "compiled_view_of_shared_argument",
     },
     "gradient_is_lost": {**EXPECT_FAILURE, **NO_BACKWARD, **NO_GRADIENTS, **JUDGED, **FLAT},
     "gradient_is_doubled": {

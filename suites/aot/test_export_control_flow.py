@@ -252,10 +252,15 @@ forward.false_graph_0.body_graph_1(arg0_1, arg1_1)
         self.assertEqual(graph_text(gm.false_graph_0.body_graph_1), graph_text(gm.false_graph_0.body_graph_0))
         inputs = [[torch.tensor(ABOVE), torch.randn(2)], [torch.tensor(BELOW), torch.randn(2)]]
         self.check_branches(exported, mapped, above, plain_cond, plain_map, inputs=inputs)
-        folded = OfFunction(lambda x, y: mapped(x, y, lambda x: x.shape[0] > 4, torch.cond, control_flow.map))
-        gm, _ = self.export_early(folded, torch.randn(2, 2), torch.randn(2))
+
+        def long(x):
+            return x.shape[0] > 4
+
+        folded = OfFunction(lambda x, y: mapped(x, y, long, torch.cond, control_flow.map))
+        exported = gm, _ = self.export_early(folded, torch.randn(2, 2), torch.randn(2))
         self.assertEqual(gm.graph.find_nodes(op="call_function", target=torch.ops.higher_order.cond), [])
         self.assertFalse(hasattr(gm, "true_graph_0"))
+        self.check_branches(exported, mapped, long, plain_cond, plain_map, inputs=inputs)
 
     def test_aot_export_predispatch_map_2(self):
         def mapped(x, y, map_rows):

@@ -14,9 +14,10 @@ from torch.utils._pytree import tree_map_only
 
 from suites.compiler_faults import CHECKPOINTS, COMPILERS
 from suites.kernels import done, kernel, size_of, unboxed
-from suites.planting import Mutant, replacing
+from suites.planting import Mutant, modules_but, replacing
 
-TESTS = ("fsdp", "dynamo.test_bert_ddp", "dynamo.test_bert_fsdp")
+_TABLES = "fsdp1_calls fsdp1_state_tables function_calls schedules steps"
+TESTS = (*modules_but("fsdp", *_TABLES.split()), "dynamo.test_bert_ddp", "dynamo.test_bert_fsdp")
 
 
 def _several(output, put_in, group, *rest):
@@ -175,12 +176,13 @@ COMPILED = (
 # -- what dynamo makes of FSDP
 
 
-def _always_original(original, module, ignored_modules, use_orig_params):
-    return original(module, ignored_modules, True)
+def _as_original(original, builder, module):
+    module._fsdp_use_orig_params = True
+    return original(builder, module)
 
 
-def _flat(module, ignored_modules, use_orig_params):
-    return not use_orig_params
+def _flat(builder, module):
+    return getattr(module, "_is_fsdp_managed_module", False) and not module._fsdp_use_orig_params
 
 
 def _prints_guards(module, source):
@@ -193,9 +195,10 @@ DYNAMO = (
     replacing(
         "flat_parameters_not_refused",
         "dynamo takes FSDP1 without original parameters for FSDP1 with them",
-        "torch.distributed.fsdp.fully_sharded_data_parallel:_annotate_modules_for_dynamo",
-        _always_original,
+        "torch._dynamo.variables.builder:VariableBuilder.wrap_module",
+        _as_original,
         _flat,
+        refuses=True,
     ),
     replacing(
         "managed_modules_guarded",
@@ -236,23 +239,30 @@ MUTANTS: tuple[Mutant, ...] = (
     *DYNAMO,
     *SHARDS,
 )
-# What ranges of a profile are called, and what is asked for and when, has nothing to do with the numbers.
-_NAMES = {
-    "*.test_ranges_of_a_profile": "asks for names alone",
-    "*.SchedulesTest.test_*": "looks at what is asked for and when, not at numbers",
-    "*.Fsdp1CallsTest.test_part_*": "is one of two ranks, whose group moves nothing",
-    "*.test_gathered_ahead_in_the_backward": "looks at when parameters are gathered",
-    "*.test_parts_without_rows": "looks at shapes alone",
-    "*.test_inputs_and_outputs_by_precision": "looks at types alone",
-    "*.test_beside_parameters": "cuts what is gathered into shards again, and a rank gets its own back",
-}
+# What is looked at other than numbers.
+RANGES = {"*.test_ranges_of_a_profile": "asks for names alone"}
+WHEN = {"*.test_gathered_ahead_in_the_backward": "looks at when parameters are gathered"}
+SHAPES = {"*.test_parts_without_rows": "looks at shapes alone"}
+TYPES = {"*.test_inputs_and_outputs_by_precision": "looks at types alone"}
 SURVIVORS: dict[str, dict[str, str]] = {
-    **{fault.name: _NAMES for fault in (*GATHERS, *SCATTERS, *SHARDS)},
-    "flat_parameters_not_refused": {"*.SchedulesTest.test_*": "nothing is compiled"},
     "list_gather_repeats_own_shard": {
-        **_NAMES,
+        **RANGES,
+        **WHEN,
         "*.BertDdpTest.test_*": "DDP compares shapes by it, which are the same on all ranks",
+        "*.FullyShardOptionsTest.test_together": "gathers by it what was drawn, alike on all ranks",
         "*.Fsdp1UnitsTest.test_flat_parameter_of_another_size": "is refused for its size",
         "*.Fsdp1UnitsTest.test_what_is_warned_about": "asks for words alone",
+    },
+    "gather_repeats_own_shard": {**RANGES, **SHAPES, **TYPES},
+    "reduce_scatter_is_skipped": {**RANGES, **WHEN, **SHAPES},
+    "reduce_scatter_doubles": {**RANGES, **WHEN, **SHAPES},
+    "reduce_scatter_shifts": {**RANGES, **WHEN, **SHAPES},
+    "gradients_are_summed": {**RANGES, **SHAPES},
+    "flat_gradients_are_summed": {**RANGES, **WHEN},
+    "shards_misplaced": {
+        **RANGES,
+        **TYPES,
+        "*.test_classes": "looks at classes alone",
+        "*.test_refusals": "asks for words alone",
     },
 }
