@@ -30,6 +30,8 @@ _TOLD = tuple(tuple(bool(told & flag) for flag in _FLAGS) for told in range(64))
 LENGTH = Struct("=I")  # of a text, before it
 # The offset of no text: where there was no room for another one, calls are written down without.
 NO_TEXT = 0
+# What reading a text raises that is no signature: the test may have overwritten the log.
+_NO_SIGNATURE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 
 
 class LoggedCalls(Sequence[Call]):
@@ -139,7 +141,7 @@ def _are_members(ranks: Sequence[int], group: bytes) -> bool:
     """Whether these are the members of a group, by its text; "" is the group of calls that have none."""
     try:
         return bool(group) and sorted(_of_group(group).members) == sorted(ranks)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):  # the test has overwritten it
+    except _NO_SIGNATURE:
         return False
 
 
@@ -196,7 +198,7 @@ def _signature(text: bytes, group: bytes) -> Signature:
             told += group.decode()
         else:
             made = signature_from_json(value)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except _NO_SIGNATURE:
         return Signature("?")
     # In JSON what cannot be printed is escaped, or stands there as it is. The usual case is neither.
     return made if "\\" not in told and told.isprintable() else _shown(made)

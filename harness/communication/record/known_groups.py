@@ -11,7 +11,7 @@ from typing import Any
 
 from harness.communication.record.signatures import group_text
 from harness.communication.record.user_lines import ObjectCall
-from harness.communication_call import UNNAMED
+from harness.communication_call import UNNAMED, Kind
 
 # What torch calls the default group, and one without a description.
 _DEFAULT, _UNDEFINED = "default_pg", "undefined"
@@ -101,7 +101,7 @@ class KnownGroups:
             generation=generation,
             timeout_s=timeout_s,
             operation="init_process_group" if default else "new_group",
-            kind="making",
+            kind=Kind.MAKING,
         )
 
     def _fresh(self, group: Any, name: str) -> KnownGroup:

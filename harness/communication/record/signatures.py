@@ -24,9 +24,6 @@ _NOT_TOLD = -1  # in a table of counts: nothing goes between these two
 # The operations of which a signature may have counts of what goes between members: see ``_must_fit``.
 WITH_COUNTS = frozenset({"all_gather", "gather", "scatter", "all_to_all", "all_to_all_single"})
 _GROUP_FIELDS = ("group", "members", "made_at", "default", "generation", "backend", "description")
-# How the texts of groups begin: as told with each call, and with the end.
-_OF_CALLS = '{"operation":"?","kind":"collective",'
-_ENDING = f'{{"operation":"destroy_process_group","kind":"{Kind.ENDING.value}",'
 _quoted = json.encoder.encode_basestring_ascii  # what an encoder calls, without its functions
 
 
@@ -55,11 +52,11 @@ def group_text(
     backend: str = "",
     description: str = "",
     operation: str = "?",
-    kind: str = "collective",
+    kind: Kind = Kind.COLLECTIVE,
 ) -> str:
     """The signature, as JSON, of a group's making, or with an unknown operation of each call on it."""
     return (
-        f'{{"operation":"{operation}","kind":"{kind}","group":{_quoted(name)},"members":{_integers(members)},'
+        f'{_head(operation, kind)}"group":{_quoted(name)},"members":{_integers(members)},'
         f'"made_at":{_quoted(made_at)},"default":{"true" if default else "false"},"generation":{generation},'
         f'"backend":{_quoted(backend)},"description":{_quoted(description)},"timeout_s":{_number(timeout_s)}}}'
     )
@@ -67,7 +64,7 @@ def group_text(
 
 def ending_text(group: str) -> str:
     """The signature, as JSON, of a group's end; ``group``: its ``group_text`` with an unknown operation."""
-    return f"{_ENDING}{group.removeprefix(_OF_CALLS)}"
+    return _head("destroy_process_group", Kind.ENDING) + group.removeprefix(_head("?", Kind.COLLECTIVE))
 
 
 def store_text(
@@ -75,9 +72,13 @@ def store_text(
 ) -> str:
     """The signature, as JSON, of a store's call; see ``Signature`` for what is said of one."""
     return (
-        f'{{"operation":"{operation}","group":{_quoted(prefix)},"kind":"{kind.value}","key":{_quoted(key)},'
+        f'{_head(operation, kind)}"group":{_quoted(prefix)},"key":{_quoted(key)},'
         f'"timeout_s":{_number(timeout_s)},"workers":{workers}}}'
     )
+
+
+def _head(operation: str, kind: Kind) -> str:
+    return f'{{"operation":"{operation}","kind":"{kind.value}",'
 
 
 def _tensors(tensors: Sequence[Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import unittest
+from dataclasses import replace
 from typing import Any
 
 import numpy
@@ -11,7 +12,14 @@ import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from harness.communication.record.arguments import FUNCTIONAL, METHODS, OPERATORS, Arguments
-from harness.communication.record.signatures import WITH_COUNTS, call_text, group_text, signature_of
+from harness.communication.record.signatures import (
+    WITH_COUNTS,
+    call_text,
+    ending_text,
+    group_text,
+    signature_of,
+    store_text,
+)
 from harness.communication_call import Kind, Signature, signature_from_json
 
 GROUP = Signature("?", "0", members=(4, 6), default=True, timeout_s=1800.0)
@@ -86,6 +94,17 @@ class SignatureTest(unittest.TestCase):
         )
         expected = Signature("?", 'a"b\\', members=(4, 6), made_at="t.py:1", generation=2, backend="gloo")
         self.assertEqual(signature_from_json(json.loads(text)), expected)
+        ending = signature_from_json(json.loads(ending_text(text)))
+        self.assertEqual(ending, replace(expected, operation="destroy_process_group", kind=Kind.ENDING))
+
+    def test_store(self) -> None:
+        """What is told of a store's call, with a prefix and a key that JSON has to quote."""
+        for timeout_s, workers in ((None, 0), (1.5, 2)):
+            text = store_text("store.get", 'a"/', Kind.STORE, "b\\\n", timeout_s, workers)
+            expected = Signature(
+                "store.get", 'a"/', Kind.STORE, key="b\\\n", timeout_s=timeout_s, workers=workers
+            )
+            self.assertEqual(signature_from_json(json.loads(text)), expected)
 
     def test_numbers_of_numpy(self) -> None:
         """Ranks, roots and split sizes may be numpy's, which are no JSON in a list."""
