@@ -132,6 +132,11 @@ class CallLog:
         """Records that the rank is done with its test, and only has to report."""
         self.times[_ENDED] = monotonic()
 
+    @property
+    def test_has_ended(self) -> bool:
+        """Whether the rank is done with its test, so that what it still calls is the harness's doing."""
+        return self.times[_ENDED] != 0.0
+
     def text(self, value: str | Signature) -> int:
         """The number of a text or a signature in this log, which is written there at its first use."""
         known = self._known.get(value)

@@ -254,9 +254,11 @@ class Recorder(UsualCalls):
 
     def ends_group(self, group: Any) -> None:
         """Records that the user's code ends a group, and nothing where it is the harness that does."""
-        known = self._groups.get(id(group)) or self._known.find(group)
+        if self.log.test_has_ended:
+            return
         place = self._places.find(2)
         if self._places.last:
+            known = self._groups.get(id(group)) or self._known.find(group)
             self.log.end(self.log.begin(self.log.text(ending_text(known.told)), place, 1))
 
     # -- calls that C++ makes: their handles are not seen, but the tensors that they fill are

@@ -136,6 +136,9 @@ class RecorderTest(unittest.TestCase):
         self.assertEqual((ending.kind, ending.signature.group_key), (Kind.ENDING, call.signature.group_key))
         self.assertIn("in destroy", ending.place)
         self.assertIsNotNone(ending.ended_s)
+        self.recorder.log.end_test()
+        destroy()
+        self.assertEqual(len(self.calls()), 2)
 
     def test_another_group_at_the_same_address(self) -> None:
         """A group is known by its object, and not by the address of one that is gone."""
