@@ -24,14 +24,27 @@ class KnownGroup:
     such call was ``object_call``, a part of which was the backend's call number ``part_at``.
     """
 
-    __slots__ = ("generation", "known", "object_call", "of", "part_at", "parts", "sequence", "text", "told")
+    __slots__ = (
+        *("default", "generation", "members", "object_call", "of", "part_at", "parts", "sequence"),
+        *("text", "told"),
+    )
 
-    def __init__(self, of: weakref.ref[Any], told: str, text: int, generation: int, *, known: bool) -> None:
+    def __init__(
+        self,
+        of: weakref.ref[Any],
+        members: tuple[int, ...],
+        told: str,
+        text: int,
+        generation: int,
+        *,
+        default: bool,
+    ) -> None:
         self.of = of
+        self.members = members  # their global ranks; () where torch does not know them yet
+        self.default = default
         self.told = told  # the group's fields, of ``group_text``
         self.text = text  # the number of ``told`` in the rank's log
         self.generation = generation
-        self.known = known  # whether torch knows its members already
         self.sequence = 0
         self.parts = 0
         self.object_call: ObjectCall | None = None
@@ -66,12 +79,12 @@ class KnownGroups:
         """Looks up a group by its name, because its object is not known or is that of another one."""
         name = _group_name(group)
         known = self._by_name.get(name)
-        if known is None or known.of() is not group or not known.known:
+        if known is None or known.of() is not group or not known.members:
             fresh = self._fresh(group, name)
             if known is not None and known.told == fresh.told:  # another object for the same group
                 fresh.sequence, fresh.parts = known.sequence, known.parts
             known = self._by_name[name] = fresh
-        if known.known:  # else it is being made, and torch does not know it yet
+        if known.members:  # else it is being made, and torch does not know it yet
             self.by_object[id(group)] = known
         return known
 
@@ -119,7 +132,7 @@ class KnownGroups:
             backend=_backend_name(group),
             description="" if described in (_DEFAULT, _UNDEFINED) else described,
         )
-        return KnownGroup(self._ref(group), told, self.write(told), generation, known=bool(members))
+        return KnownGroup(self._ref(group), members, told, self.write(told), generation, default=default)
 
 
 def _group_name(group: Any) -> str:

@@ -7,7 +7,6 @@ gets here, but to ``usual_calls.py``.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Hashable, Iterable
 from time import monotonic  # by name, as in the log
@@ -249,8 +248,8 @@ class Recorder(UsualCalls):
 
     def compares(self, group: Any, parameters: str) -> int:
         """Records what ``DistributedDataParallel`` compares between the ranks of a group."""
-        told = json.loads((self._groups.get(id(group)) or self._known.find(group)).told)
-        return self.has_parameters(tuple(told["members"]), parameters, default=told["default"])
+        known = self._groups.get(id(group)) or self._known.find(group)
+        return self.has_parameters(known.members, parameters, default=known.default)
 
     def ends_group(self, group: Any) -> None:
         """Records that the user's code ends a group, and nothing where it is the harness that does."""

@@ -84,10 +84,12 @@ def _store_call(
             return original(self, *args, **kwargs)
         keys = args[0] if args else kwargs.get("key", kwargs.get("keys", ""))
         shown = keys if isinstance(keys, str) else ", ".join(map(str, keys))
-        given = args[1] if operation == "store.wait" and len(args) > 1 else kwargs.get("timeout")
-        timeout = given if given is not None else self.timeout
+        timeout_s = None
+        if kind is Kind.STORE:  # others do not wait
+            given = args[1] if operation == "store.wait" and len(args) > 1 else kwargs.get("timeout")
+            timeout_s = (self.timeout if given is None else given).total_seconds()
         prefix = prefixes.get(self, "")
-        token = recorder.uses_store(operation, shown, kind, timeout.total_seconds(), prefix)
+        token = recorder.uses_store(operation, shown, kind, timeout_s, prefix)
         try:
             return original(self, *args, **kwargs)
         finally:

@@ -135,7 +135,7 @@ def wrappers(taps: Taps) -> Iterator[tuple[Any, str, Callable[..., Any]]]:
     yield future, "then", chaining(future.then, lambda future, *_, **__: (future,), taps)
     cpp = sys.modules["torch"]._C  # where both torch.futures.collect_all and wait_all ask for one of several
     yield cpp, "_collect_all", chaining(cpp._collect_all, lambda *a, **k: (*a, *k.values())[0], taps)
-    recorded_making = making(c10d._new_process_group_helper, c10d, taps)
+    recorded_making = making(c10d._new_process_group_helper, taps)
     yield c10d, "_new_process_group_helper", noting(recorded_making, taps)
     yield group, "shutdown", awaiting(group.shutdown, taps)
     yield from store_wrappers(distributed, taps)
@@ -214,7 +214,7 @@ def _of_subclass(original: Callable[..., Any], name: str, taps: Taps) -> Callabl
 # -- making groups
 
 
-def making(original: Callable[..., Any], c10d: Any, taps: Taps) -> Callable[..., Any]:
+def making(original: Callable[..., Any], taps: Taps) -> Callable[..., Any]:
     """The function by which torch makes a group, with a record of it."""
 
     @functools.wraps(original)
@@ -222,7 +222,7 @@ def making(original: Callable[..., Any], c10d: Any, taps: Taps) -> Callable[...,
         recorder = taps.recorder
         if recorder is None or len(args) < 6:  # torch itself gives these by position in each release
             return original(*args, **kwargs)
-        group_size, _, members, _, _, group_name, *_ = args
+        group_size, group_rank, members, _, _, group_name, *_ = args
         name = str(group_name)
         timeout = kwargs.get("timeout")
         default = not members
@@ -230,7 +230,7 @@ def making(original: Callable[..., Any], c10d: Any, taps: Taps) -> Callable[...,
             name,
             tuple(range(group_size)) if default else tuple(members),
             default=default,
-            waits=default or c10d.get_rank() in members,
+            waits=default or group_rank is not None,  # None: not a member
             timeout_s=timeout.total_seconds() if timeout is not None else None,
         )
         try:

@@ -45,15 +45,6 @@ class _Work:
         """Ends at once."""
 
 
-class _C10d:
-    """Stands in for the module that knows the rank."""
-
-    @staticmethod
-    def get_rank() -> int:
-        """Rank 0, which every group has."""
-        return 0
-
-
 class _Tensor:
     """Stands in for a tensor: a server has none, because it runs no operator."""
 
@@ -132,7 +123,7 @@ def _rehearsed(state: Taps) -> tuple[Callable[[], None], list[tuple[Any, tuple[A
         (taps.recorded(lambda group, *given: work, name, METHODS[name], state), (group, *given))
         for name, given in arguments.items()
     ]
-    making: Any = taps.making(lambda *args, **kwargs: None, _C10d, state)
+    making: Any = taps.making(lambda *args, **kwargs: None, state)
 
     def begin() -> None:
         recorder = state.recorder
