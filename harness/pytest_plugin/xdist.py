@@ -113,8 +113,9 @@ def shared_capacity() -> Any:
     from harness.targets import device_set
     from harness.targets.current import current
 
+    slots = processors.tests_at_once(processors.available())
     devices = device_set.of_target(current(), os.environ) if target_given(os.environ) else None
-    return capacity(processors.available(), os.environ, of_target=devices and replace(devices, variable=""))
+    return capacity(slots, os.environ, of_target=devices and replace(devices, variable=""))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

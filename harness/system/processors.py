@@ -1,4 +1,4 @@
-"""Decides how many processors this process may use, and the share of each of several processes in them."""
+"""Decides how many processors this process may use, how many tests keep them busy, and a process's share."""
 
 from __future__ import annotations
 
@@ -18,6 +18,11 @@ def available(cpu_max: Path | None = None) -> int:
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quota = _own_quota() if cpu_max is None else _quota(cpu_max)
     return count if quota is None else min(count, quota)
+
+
+def tests_at_once(count: int) -> int:
+    """How many tests keep ``count`` processors busy: half as many again, because ranks wait for one another."""
+    return count + count // 2
 
 
 def share(processes: int) -> int:

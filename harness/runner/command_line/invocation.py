@@ -248,7 +248,7 @@ def resolve(options: argparse.Namespace, argv: Sequence[str], environ: Mapping[s
         environ=environ,
         cwd=_working_directory(),
         settings=_settings(options, environ, earlier),
-        jobs=options.jobs or processors.available(),
+        jobs=options.jobs or processors.tests_at_once(processors.available()),
         shuffle=_shuffle(options, earlier),
         earlier=earlier,
         ids=ids,

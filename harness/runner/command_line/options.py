@@ -206,7 +206,8 @@ def _placement(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("where and how long")
     add = group.add_argument
     add("-j", "--jobs", metavar="N|auto", type=_jobs, default=0,
-        help="CPU slots that tests share on each host (default: auto, the number of processors)")  # fmt: skip
+        help="CPU slots that tests share on each host (default: auto, three for two processors, "
+        "because ranks wait for one another)")  # fmt: skip
     add("--timeout", metavar="SECONDS", type=_parsed(positive_seconds),
         help=f"deadline of a test that sets none itself ({EnvVar.TIMEOUT}; default {TIMEOUT_S:g}, "
         "with --drop-in upstream's)")  # fmt: skip

@@ -12,6 +12,7 @@ from harness.hosts.hosts import Host
 from harness.requirements.probes import probe_system
 from harness.runner.scheduling.schedule import Capacity
 from harness.runner.scheduling.shared_capacity import HostCapacity, SharedCapacity
+from harness.system.processors import tests_at_once
 from harness.targets.device_set import DeviceSet
 
 DEVICES = Path("/dev")
@@ -38,17 +39,19 @@ def shared(
 ) -> SharedCapacity:
     """What the hosts of a run offer, ``own`` what the controller's does.
 
-    ``jobs`` are the slots of each other; None: one a processor.
+    ``jobs`` are the slots of each other; None: as many as keep its processors busy.
     """
     others = [host for host in hosts if not host.own]
     slots = next((host.slots for host in hosts if host.own), own.slots)
     mine = HostCapacity("", replace(own, groups=()), slots, there=True)
-    theirs = (
+    theirs = [
         HostCapacity(
-            host.name, Capacity(jobs or host.processors, host.accelerators, host.memory_mb), host.slots
+            host.name,
+            Capacity(jobs or tests_at_once(host.processors), host.accelerators, host.memory_mb),
+            host.slots,
         )
         for host in others
-    )
+    ]
     return SharedCapacity((mine, *theirs), spread, own.groups)
 
 

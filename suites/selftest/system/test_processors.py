@@ -30,6 +30,10 @@ class Processors(unittest.TestCase):
                 with self.subTest(text=text):
                     self.assertEqual(processors.available(file), wanted)
 
+    def test_tests_at_once(self) -> None:
+        """Three tests for two processors, in whole ones; one processor has one."""
+        self.assertEqual([*map(processors.tests_at_once, (1, 2, 3, 4, 64))], [1, 3, 4, 6, 96])
+
     def test_share(self) -> None:
         """Processes share the processors in whole ones, and each has at least one."""
         with unittest.mock.patch.object(processors, "available", return_value=8):
