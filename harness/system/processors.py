@@ -21,7 +21,7 @@ def available(cpu_max: Path | None = None) -> int:
 
 
 def tests_at_once(count: int) -> int:
-    """How many tests keep ``count`` processors busy: half as many again, because ranks wait for one another."""
+    """How many tests keep ``count`` processors busy: half as many more, as ranks wait for one another."""
     return count + count // 2
 
 
