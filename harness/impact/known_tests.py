@@ -35,13 +35,16 @@ class KnownTests:
         return {f: tests for f, tests in self.changed.items() if harness or not f.startswith(HARNESS)}
 
 
-def known_tests(maps: Iterable[ImpactMap], torch: str, digest: Callable[[str], str]) -> KnownTests:
+def known_tests(
+    maps: Iterable[ImpactMap], asked: Collection[str], torch: str, digest: Callable[[str], str]
+) -> KnownTests:
     """What maps say, of which an earlier one goes before the later ones, test by test.
 
-    ``torch`` is the release here, and ``digest`` gives a file's digest now. Where all maps are of other
-    releases, the ``torch`` of what is returned is one of these, and it says nothing of any test.
+    Maps of none of the tests ``asked`` for are left out. ``torch`` is the release here, and ``digest`` gives a
+    file's digest now. Where all maps are of other releases, the ``torch`` of what is returned is one of these,
+    and it says nothing of any test.
     """
-    recorded = [each for each in maps if each.tests]
+    recorded = [each for each in maps if not each.tests.keys().isdisjoint(asked)]
     tests: dict[str, frozenset[str]] = {}
     changed: dict[str, set[str]] = {}
     for each in recorded:

@@ -81,9 +81,10 @@ def _decision(
         return [unit.id for unit in units if unit.module in names]
 
     maps = map(impact_map.read, (invocation.state.impact_map, of_suites()))
-    known = known_tests(maps, _torch(), functools.cache(_digest(roots)))
+    asked = [unit.id for unit in units]
+    known = known_tests(maps, asked, _torch(), functools.cache(_digest(roots)))
     # A stand-in for a module that does not import has no record, and runs.
-    return decide(found, known, _torch(), [unit.id for unit in units], importing)
+    return decide(found, known, _torch(), asked, importing)
 
 
 def of_suites() -> Path:

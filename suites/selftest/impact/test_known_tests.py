@@ -18,7 +18,7 @@ class KnownTestsTest(unittest.TestCase):
     def known(self, *maps: ImpactMap, torch: str = "2.13", **digests: str) -> KnownTests:
         """What the maps say where the files have these digests."""
         now = {A: digests.get("a", "1"), B: digests.get("b", "1"), H: digests.get("h", "1")}
-        return known_tests(maps, torch, now.__getitem__)
+        return known_tests(maps, ("x", "y"), torch, now.__getitem__)
 
     def test_earlier_first(self) -> None:
         """The first map that has a test says all of it; the digests that count are that map's."""
@@ -40,6 +40,12 @@ class KnownTestsTest(unittest.TestCase):
         self.assertEqual(self.known(other, SHIPPED), self.known(SHIPPED))
         self.assertEqual(self.known(other, ImpactMap()), KnownTests("2.12"))
         self.assertEqual(self.known(ImpactMap()), KnownTests("2.13"))
+
+    def test_of_other_tests(self) -> None:
+        """A map without any of the tests says nothing, not even of which release it is."""
+        others = ImpactMap("2.12", {"z": frozenset({A})}, {A: "1"})
+        self.assertEqual(self.known(others), KnownTests("2.13"))
+        self.assertEqual(self.known(others, SHIPPED), self.known(SHIPPED))
 
 
 if __name__ == "__main__":

@@ -196,7 +196,7 @@ class WorkersTest(PytestCase):
         code = "from harness.pytest_plugin import xdist\nprint(xdist.shared_capacity().accelerators)"
         target = {"HARNESS_PLUGIN": "suites.targets.hostmem", "HOSTMEM_DEVICES": "4"}
         done = plugins.run(self.project, "-c", code, environ=target)
-        self.assertEqual((done.stdout, done.stderr), ("1\n", ""))
+        self.assertEqual(done.stdout, "1\n", done.stderr)  # where a build of torch for CUDA may warn
 
 
 if __name__ == "__main__":

@@ -70,8 +70,11 @@ class device:  # as torch's modules name it
 
 
 def synchronize(device: Device = None) -> None:
-    """Waits for a device; an error that its kernels have left is raised."""
-    torch.accelerator.synchronize(_index(device))
+    """Waits for a device; an error that its kernels have left is raised.
+
+    ``torch.accelerator.synchronize`` does nothing on such a device before torch 2.12.
+    """
+    _ops.synchronize(_index(device))
 
 
 def Stream(device: Device = None, priority: int = 0) -> torch.Stream:  # a class elsewhere

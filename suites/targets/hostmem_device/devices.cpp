@@ -473,6 +473,7 @@ TORCH_LIBRARY(hostmem, library) {
   });
   library.def("is_in_bad_fork() -> bool", [] { return in_bad_fork(); });
   library.def("fail_later(str message) -> ()", [](const std::string& message) { fail_later(message); });
+  library.def("synchronize(int index) -> ()", [](int64_t index) { wait_for_device(index); });
   library.def("memory_allocated(int index) -> int", [](int64_t index) { return allocated(index); });
   library.def("default_generator(int index) -> Generator?", [](int64_t index) { return default_generator(index); });
 }
