@@ -40,9 +40,9 @@ def known_tests(
 ) -> KnownTests:
     """What maps say, of which an earlier one goes before the later ones, test by test.
 
-    Maps of none of the tests ``asked`` for are left out. ``torch`` is the release here, and ``digest`` gives a
-    file's digest now. Where all maps are of other releases, the ``torch`` of what is returned is one of these,
-    and it says nothing of any test.
+    Maps of none of the tests ``asked`` for are left out. ``torch`` is the release here, and ``digest`` gives
+    a file's digest now. Where all maps are of other releases, the ``torch`` of what is returned is one of
+    these, and it says nothing of any test.
     """
     recorded = [each for each in maps if not each.tests.keys().isdisjoint(asked)]
     tests: dict[str, frozenset[str]] = {}

@@ -248,9 +248,9 @@ def _changed_rules(rules: Any) -> frozenset[int]:
 _RULES = ("_allowed_callable_ids", "_disallowed_callable_ids", "_nonstrict_trace_callable_ids")
 
 
-def _compiler_settings() -> tuple[str, ...]:
+def _config_settings() -> tuple[str, ...]:
     """The changed settings, where torch keeps them in attributes; later releases use context variables."""
-    entries = ((name, sys.modules.get(name)) for name in _COMPILER_SETTINGS)
+    entries = ((name, sys.modules.get(name)) for name in _CONFIG_MODULES)
     found = ((home, getattr(module, "_config", {}).items()) for home, module in entries)
     return tuple(
         f"{home}.{name}={entry.user_override!r}"
@@ -260,7 +260,10 @@ def _compiler_settings() -> tuple[str, ...]:
     )
 
 
-_COMPILER_SETTINGS = ("torch._dynamo.config", "torch._inductor.config", "torch._functorch.config")
+_CONFIG_MODULES = (
+    *("torch._dynamo.config", "torch._inductor.config", "torch._functorch.config"),
+    "torch.utils.serialization.config",
+)
 
 
 ITEMS: tuple[Item, ...] = (
@@ -318,5 +321,5 @@ OF_IMPORTS: tuple[Item, ...] = (
     Item("what torch.load may read", _loading),
     Item("functions that dynamo traces otherwise", lambda t: _tracing_rules()),
     Item("inter-op threads", lambda t: t.get_num_interop_threads()),
-    Item("settings of the compiler", lambda t: _compiler_settings()),
+    Item("settings in torch's config modules", lambda t: _config_settings()),
 )

@@ -7,6 +7,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from harness.releases import torch_at_least
+
+# Where torch keeps the settings of its config modules.
+CONFIG = "context variables" if torch_at_least("2.12") else "settings in torch's config modules"
+
 
 class Row(NamedTuple):
     """Something that code of a process of tests makes, and an expression that tells whether it is there.
@@ -107,7 +112,7 @@ DETECTED = (
     Row(
         "torch.serialization.set_crc32_options(False)",
         "torch.serialization.get_crc32_options()",
-        "context variables",
+        CONFIG,
     ),
     Row(
         "torch.compiler.allow_in_graph(identity)",
@@ -161,7 +166,7 @@ DETECTED = (
     Row(
         "torch._dynamo.config.recompile_limit = 3",
         "torch._dynamo.config.recompile_limit",
-        "context variables",
+        CONFIG,
     ),
     Row(
         "torch.compile(identity, backend='eager')(torch.ones(1))",

@@ -20,6 +20,7 @@ from typing import Any
 from suites.selftest import warm_python
 from suites.selftest.cases.clean_rank_rows import (
     ALWAYS,
+    CONFIG,
     DETECTED,
     DROPPED,
     INHERITED,
@@ -278,9 +279,13 @@ class ByUnittestTest(RowsCase):
             "device mesh stack": {"process groups"},
             "float32 matmul precision": {"switches of torch.backends"},
             "switches of torch.backends": {"float32 matmul precision"},  # matmul's, by another name
-            "deterministic algorithms": {"deterministic warn-only", "context variables"},
+            "deterministic algorithms": {"deterministic warn-only", CONFIG},
             "inference mode": {"grad mode", "multithreaded backward"},
-            "compiled functions": {"context variables", "operators of torch.library"},  # by dynamo's imports
+            "compiled functions": {
+                "context variables",
+                CONFIG,
+                "operators of torch.library",
+            },  # by dynamo's imports
         }
         for name, found in lines:
             with self.subTest(name):
