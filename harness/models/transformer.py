@@ -149,6 +149,7 @@ class Transformer(nn.Module):
 
         With ``use_seq_parallel`` activations between blocks are sharded by sequence. With
         ``local_output_for_attn`` attention computes on plain tensors: each rank has a part of the heads.
+        Without, it computes on distributed tensors, which torch 2.11 cannot on more than one rank.
         """
         parallelize_module(module, tp_mesh, _root_plan(use_seq_parallel))
         for block in module.layers:
