@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, NoReturn
+from unittest import mock
 
 import torch
 import torch.distributed as dist
@@ -28,7 +29,7 @@ from harness import (
     RankLeakWarning,
     timeout,
 )
-from suites.selftest.faults.patches import PATCHES
+from suites.selftest.faults.patches import PATCHES, refuse
 
 # Seconds. The deadline of the tests that run into it. Each rank counts from its own start, and on a busy
 # machine one starts a second after the other.
@@ -127,6 +128,12 @@ class Three(DistributedTestBase):
         self.test_leaves_patches_on_1()
         if self.rank == 1:
             raise AssertionError("the test's own")
+
+    def test_replaces_json_on_1(self) -> None:
+        """Rank 1 has json's functions replaced while the others report, and puts them back."""
+        if self.rank == 1:
+            with mock.patch("json.loads", refuse), mock.patch("json.dumps", refuse):
+                time.sleep(1.0)
 
     @unittest.expectedFailure
     def test_expected(self) -> None:

@@ -26,6 +26,7 @@ LIVING = (
     "Three.test_dtype",
     "Three.test_leaves_patches_on_1",
     "Three.test_leaves_patches_on_1_and_fails",
+    "Three.test_replaces_json_on_1",
     "Three.test_expected",
     "Two.test_sum",
     "Two.test_fails",
@@ -121,6 +122,10 @@ class LivingTest(unittest.TestCase):
             "FAIL",
             "rank 1 failed: AssertionError: the test's own",
         )
+
+    def test_replaced_meanwhile(self) -> None:
+        """What a rank has replaced meanwhile does not keep its process from hearing the others."""
+        self.check("Three.test_replaces_json_on_1", "pass")
 
     def test_expected_failure(self) -> None:
         """A test that is decorated with ``expectedFailure`` may fail."""
