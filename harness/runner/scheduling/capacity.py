@@ -44,14 +44,14 @@ def shared(
     others = [host for host in hosts if not host.own]
     slots = next((host.slots for host in hosts if host.own), own.slots)
     mine = HostCapacity("", replace(own, groups=()), slots, there=True)
-    theirs = [
+    theirs = (
         HostCapacity(
             host.name,
             Capacity(jobs or tests_at_once(host.processors), host.accelerators, host.memory_mb),
             host.slots,
         )
         for host in others
-    ]
+    )
     return SharedCapacity((mine, *theirs), spread, own.groups)
 
 

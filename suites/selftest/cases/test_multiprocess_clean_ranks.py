@@ -281,11 +281,8 @@ class ByUnittestTest(RowsCase):
             "switches of torch.backends": {"float32 matmul precision"},  # matmul's, by another name
             "deterministic algorithms": {"deterministic warn-only", CONFIG},
             "inference mode": {"grad mode", "multithreaded backward"},
-            "compiled functions": {
-                "context variables",
-                CONFIG,
-                "operators of torch.library",
-            },  # by dynamo's imports
+            # By dynamo's imports.
+            "compiled functions": {"context variables", CONFIG, "operators of torch.library"},
         }
         for name, found in lines:
             with self.subTest(name):
